@@ -44,7 +44,7 @@ def test_two_of_one_name_are_refused(register, unregister):
 
 def test_a_producer_leaves_nothing_behind():
     def asked():
-        return [len(sections.producers(of_study)) for of_study in (False, True)]
+        return [len(sections.producers(kind)) for kind in ("run", "study")]
 
     runs, studies = asked()
     sections.of_run("apes", "Apes", studies=True)(first)

@@ -56,6 +56,7 @@ QUIET: dict[str, Noise] = {
     "wandering pace": wandering(0.05, 0.02),
     "every 4th twice as long": lambda source, number: source.gauss(1, 0.03) * (2 if number % 4 == 3 else 1),
     "every 10th 3 times as long": lambda source, number: source.gauss(1, 0.03) * (3 if number % 10 == 9 else 1),
+    "every other twice as long": lambda source, number: source.gauss(1, 0.03) * (1 + number % 2),
     "one in 4 twice as long": lambda source, _: source.gauss(1, 0.03) * (2 if source.random() < 0.25 else 1),
     "every 50th a third as long": lambda source, number: source.gauss(1, 0.03) / (3 if number % 50 == 49 else 1),
 }

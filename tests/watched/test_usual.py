@@ -75,7 +75,9 @@ def test_steps_that_lengthen_are_told_once_and_none_is_slow():
     said = list(verdicts(growing))
     assert not any(verdict.slow for verdict in said)
     (told,) = (number for number, verdict in enumerate(said) if verdict.trend)
-    assert 250 < told < 250 + FIRST_STEPS + 6 * BLOCK_STEPS  # a quarter longer than the first block, for four of them
+    assert (
+        400 < told < 400 + FIRST_STEPS + 5 * BLOCK_STEPS
+    )  # a quarter longer than the first four blocks, for four more
 
 
 def test_fast_growth_is_told_again_when_steps_have_doubled():

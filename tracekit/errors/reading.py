@@ -83,6 +83,16 @@ class BadWatchError(TracekitError):
         )
 
 
+class WatchAmongOthersError(TracekitError):
+    """A watch that is opened together with other things."""
+
+    def __init__(self, path: object) -> None:
+        super().__init__(
+            f"{named(path)} is a watch, which must be opened by itself. To open its traces with others, name them: "
+            "*.pt.trace.json.gz"
+        )
+
+
 class NoTraceInRunError(TracekitError):
     """A run whose profiled passes all failed, for a command that shows traces."""
 

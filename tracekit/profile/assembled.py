@@ -1,9 +1,9 @@
-"""Subjects that are not only traces: the cells of a study, and a bare trace with the log that its process wrote beside
-it under TORCH_TRACE, which is not used unless it may be of the process that was recorded. Both are imported only where
-they are asked for.
+"""Subjects that are not only traces: the cells of a study, a watch with the last traces that it took, and a bare trace
+with the log that its process wrote beside it under TORCH_TRACE, which is not used unless it may be of the process that
+was recorded. All are imported only where they are asked for.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -11,8 +11,12 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from tracekit.compile_log.torch_trace import read
+from tracekit.errors import TracekitError
 from tracekit.errors.capturing import EmptyStudyError
 from tracekit.errors.reading import BadCompileLogError
+from tracekit.profile.names import distinct
+from tracekit.profile.opening import as_shown
+from tracekit.profile.profile import Profile
 from tracekit.profile.subject import Member, Subject, Untraced
 from tracekit.run import Ledger, Requested, Variant
 from tracekit.study import Study
@@ -20,7 +24,9 @@ from tracekit.study.settings import settings
 from tracekit.trace import Trace
 from tracekit.trace.facts.law import Broken, Law
 from tracekit.vocabulary.lines_file import GRAPH_CALL, Graph
+from tracekit.watched.reading import Watched
 
+OPENED = 3  # moments at which a watch took traces: the last ones are opened
 _MOST_APART_NS = 86_400_000_000_000  # a day: training may go on for long between compilation and recording
 _YEAR_2000_NS, _YEAR_2100_NS = 946_684_800_000_000_000, 4_102_444_800_000_000_000  # others are no unix time
 _MOST_DIGITS = 20  # of the id of a process
@@ -60,6 +66,30 @@ def study_subject(study: Study) -> Subject:
     if not members:
         raise EmptyStudyError(study.folder)
     return Subject(members, study)
+
+
+def watch_subject(watched: Watched, open_traces: Callable[[list[Path]], Subject]) -> Subject:
+    """The last traces that the watch took, each named by the step after which it was taken; without any that can be
+    read, there is nothing but the watch."""
+    after = {trace.path: trace.after for trace in watched.traces}
+    last = set(sorted({*after.values()})[-OPENED:])
+    reason = "the watch took no trace"
+    members: list[Member] = []
+    if after:
+        try:
+            members = open_traces([path for path, step in after.items() if step in last]).members
+        except TracekitError as error:
+            reason = as_shown(error, watched.folder)
+    names = distinct(
+        [
+            f"trace at step {after[member.trace.path]}"
+            if isinstance(member, Profile) and member.trace.path in after
+            else member.name
+            for member in members
+        ]
+    )
+    opened = [replace(member, name=name) for member, name in zip(members, names, strict=True)]
+    return Subject(opened or [Untraced("watch", "ok", reason)], watch=watched)
 
 
 def with_compile_log(subject: Subject, path: Path) -> Subject:

@@ -14,7 +14,7 @@ from tracekit.engine import Attribution
 from tracekit.engine.cached import known_attribution
 from tracekit.errors import TracekitError, named
 from tracekit.errors.capturing import StudyAmongOthersError
-from tracekit.errors.reading import NoTraceInRunError
+from tracekit.errors.reading import NoTraceInRunError, WatchAmongOthersError
 from tracekit.profile.names import distinct, path_as_text, run_names, shown_name, together
 from tracekit.profile.profile import Capture, Profile
 from tracekit.profile.subject import Member, Subject, Untraced, why_none
@@ -27,6 +27,7 @@ from tracekit.trace.reading.convert import ReadWatch
 from tracekit.trace.reading.source import is_address, traces_in
 from tracekit.trace.roles import OPERATOR
 from tracekit.trace.split import split
+from tracekit.watched.reading import is_watch, read_watch
 
 WINDOWS = Law(
     "windows",
@@ -65,7 +66,7 @@ def open_subject(
     repeats in a trace without steps takes their place. `opening` is called before each trace is read, `arrived` after
     each variant that could be read, with all variants read so far. A trace that was named and cannot be read is an
     error, unless `lenient` asks for the others. Traces of several ranks of one job are one variant, unless `ranks` is
-    False. The folder of a study is opened alone.
+    False. The folder of a study or a watch is opened alone.
     """
     if studies := [path for path in paths if not is_address(path) and is_study(path)]:
         if len(paths) > 1:
@@ -73,6 +74,17 @@ def open_subject(
         from tracekit.profile.assembled import study_subject
 
         return study_subject(read_study(studies[0]))
+    if watches := [path for path in paths if not is_address(path) and is_watch(path)]:
+        if len(paths) > 1:
+            raise WatchAmongOthersError(watches[0])
+        from tracekit.profile.assembled import watch_subject
+
+        def open_traces(traces: list[Path]) -> Subject:
+            return open_subject(
+                traces, watch, mine, infer_steps, opening=opening, arrived=arrived, lenient=True, ranks=ranks
+            )
+
+        return watch_subject(read_watch(watches[0]), open_traces)
 
     def attribute(trace: Trace, with_pieces: bool = False) -> Attribution:
         return known_attribution(trace.as_told(infer_steps), with_pieces=with_pieces)
@@ -133,7 +145,7 @@ def _members(
             member: Member = Profile(shown_name(path), captures(path))
         except TracekitError as error:
             failures[path] = error
-            member = Untraced(shown_name(path), "error", _shown(error, path))
+            member = Untraced(shown_name(path), "error", as_shown(error, path))
         yield path, member
 
 
@@ -174,9 +186,9 @@ def _of_variant(
             attribution = captures(trace_path)[0].attribution if window != "detail" else None
         except TracekitError as error:
             if window == "steady":
-                return Untraced(variant.name, "error", _shown(error, trace_path), variant, run, name)
+                return Untraced(variant.name, "error", as_shown(error, trace_path), variant, run, name)
             unread.append(
-                Breach(WINDOWS.id, WINDOWS.severity, f"its first steps cannot be shown: {_shown(error, trace_path)}")
+                Breach(WINDOWS.id, WINDOWS.severity, f"its first steps cannot be shown: {as_shown(error, trace_path)}")
             )
         else:
             own_captures.append(Capture(trace_path, attribution, window=window))
@@ -189,7 +201,7 @@ def _of_variant(
     return Profile(variant.name, tuple(own_captures), variant, run, name, beside=tuple(unread), turns=turns)
 
 
-def _shown(error: TracekitError, path: Path) -> str:
+def as_shown(error: TracekitError, path: Path) -> str:
     """What is said of a file, whose path may have spaces or be cut, so that only here it is known to be one."""
     text, filter_ = str(error), disclosure.current()
     if filter_ is None:

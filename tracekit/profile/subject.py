@@ -11,6 +11,7 @@ from tracekit.errors.reading import NoTraceInRunError
 from tracekit.profile.profile import Mean, Profile
 from tracekit.run import Run, Variant
 from tracekit.study import Cell, Study
+from tracekit.watched.reading import Watched
 
 if TYPE_CHECKING:
     from tracekit.ranks import RankColumns
@@ -51,6 +52,7 @@ class Subject(Struct, frozen=True):
 
     members: list[Member]
     study: Study | None = None  # where a study was opened: its cells are the members
+    watch: Watched | None = None  # where a watch was opened: the last traces that it took are the members
     # By variant, where readers elsewhere made them. They are only carried here, for the layers above to compare: this
     # layer needs no more than their type.
     ranks: "Mapping[str, list[RankColumns]]" = field(default_factory=dict)
@@ -73,10 +75,10 @@ class Subject(Struct, frozen=True):
 
     @property
     def known(self) -> list[Member]:
-        """The variants that have anything to show: those that were read, or at least measured; in a study in which no
-        cell was, all of them, because how they ended is shown."""
+        """The variants that have anything to show: those that were read, or at least measured; where a study or a watch
+        has none of these, all of them."""
         figures = [member for member in self.members if has_figures(member)]
-        return figures if figures or self.study is None else self.members
+        return figures if figures or (self.study is None and self.watch is None) else self.members
 
     @property
     def runs(self) -> dict[str, Run]:

@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tracekit.analyses import Answer, summaries
+from tracekit.base import disclosure
 from tracekit.errors.asking import UnknownVariantError
 from tracekit.findings import Diagnosis, diagnose
 from tracekit.findings.choice import ALL, Choice
@@ -23,6 +24,7 @@ from tracekit.ranks.straggler import Straggler, straggler, with_straggler, with_
 from tracekit.report.blocks import Note
 from tracekit.report.notes import notes
 from tracekit.report.section import Section
+from tracekit.watched.reading import Watched
 
 _Result = TypeVar("_Result")
 
@@ -84,9 +86,11 @@ class Report(Struct, frozen=True, eq=False, dict=True):
 
     @property
     def title(self) -> str:
-        """`compiled against eager`; for a study, its folder."""
+        """`compiled against eager`; for a study or a watch, its folder."""
         if self.subject.study is not None:
             return f"Study {self.subject.study.folder.resolve().name}"
+        if self.subject.watch is not None:
+            return f"Watch {_folder_name(self.subject.watch)}"
         compared_names = ", ".join(entry.variant for entry in self.comparisons)
         return " against ".join(filter(None, [compared_names, ", ".join(base.name for base, _ in self.groups)]))
 
@@ -223,7 +227,8 @@ class Report(Struct, frozen=True, eq=False, dict=True):
 
 
 def report(subject: Subject, baseline: str | None = None, choice: Choice = ALL) -> Report:
-    """Each variant with the named baseline, else with the first of its own run. Raises UnknownVariantError.
+    """Each variant with the named baseline, else with the first of its own run; the traces of a watch only with one
+    that is named. Raises UnknownVariantError.
 
     A variant without a trace is a baseline only where no variant has one, because nothing could be compared with it.
     """
@@ -234,7 +239,17 @@ def report(subject: Subject, baseline: str | None = None, choice: Choice = ALL) 
     requested_base = by_name[baseline] if baseline is not None else None
     first: dict[str, Member] = {}
     for member in [*able, *subject.known]:
-        first.setdefault(member.run_name, member)
-    bases = [(member, requested_base or first[member.run_name]) for member in subject.known]
+        first.setdefault(_compared_within(subject, member), member)
+    bases = [(member, requested_base or first[_compared_within(subject, member)]) for member in subject.known]
     comparisons = [compare(member, base) for member, base in bases if member is not base]
     return Report(subject, requested_base or able[0], comparisons, choice=choice)
+
+
+def _compared_within(subject: Subject, member: Member) -> str:
+    """Variants of which this is the same are compared."""
+    return member.name if subject.watch is not None else member.run_name
+
+
+def _folder_name(watched: Watched) -> str:
+    folder = watched.folder.resolve()
+    return folder.name if disclosure.current() is None else disclosure.shown_path(folder)

@@ -20,12 +20,14 @@ from tracekit.profile import LEAST_SHARE, Capture, Profile
 from tracekit.profile.compare import Comparison
 from tracekit.report.blocks import Block, Table
 from tracekit.study import Study
+from tracekit.watched.reading import Watched
 
 if TYPE_CHECKING:
     from tracekit.report.model import Report
 
 
 Scope = Literal["trace", "variant", "comparison", "run"]
+Kind = Literal["run", "study", "watch"]  # of a report: of runs and traces, of a study, of a watch
 # The place of a section: before all others, among those ordered by worth, or after them.
 Stage = Literal["lead", "body", "end"]
 
@@ -78,17 +80,20 @@ class Section(Struct, frozen=True):
 
 AskRun = Callable[["Report"], Contents | None]
 AskStudy = Callable[["Report", Study], Contents | None]
+AskWatch = Callable[["Report", Watched], Contents | None]
 AskRows = Callable[[Study], Iterable[Mapping[str, Any]]]
 AskVariant = Callable[["Report", Profile], Contents | None]
 AskComparison = Callable[["Report", Comparison], Contents | None]
 AskTrace = Callable[["Report", Profile, Capture], Contents | None]
 Make = Callable[["Report"], Iterator[Section]]
 _Ask = TypeVar("_Ask", bound=Callable[..., Contents | None])
-# What questions are asked about: the arguments after the report, and the labels of the section. A study is a run, too.
+# What questions are asked about: the arguments after the report, and the labels of the section. The scope of those
+# about a study or a watch is the run.
 _Subject = tuple[tuple[Any, ...], dict[str, str]]
-_SUBJECTS: dict[Scope | Literal["study"], Callable[["Report"], Iterable[_Subject]]] = {
+_SUBJECTS: dict[Scope | Kind, Callable[["Report"], Iterable[_Subject]]] = {
     "run": lambda report: [((), {})],
     "study": lambda report: [((report.subject.study,), {})],
+    "watch": lambda report: [((report.subject.watch,), {})],
     "variant": lambda report: (((profile,), {"variant": profile.name}) for profile in report.profiles),
     "comparison": lambda report: (
         ((entry,), {"variant": entry.variant, "baseline": entry.baseline}) for entry in report.comparisons
@@ -106,18 +111,15 @@ class Producer(Struct, frozen=True):
     """What makes the sections of a question, and in which reports the question is asked."""
 
     make: Make
-    of_runs: bool  # of runs and traces
-    of_studies: bool
+    kinds: frozenset[Kind]
 
 
 _registered = Registry[Producer]("producers of sections")
 
 
-def producers(of_study: bool = False) -> list[Make]:
-    """All producers for runs and traces, or those for studies; each yields its sections."""
-    return [
-        producer.make for producer in _registered.values() if (producer.of_studies if of_study else producer.of_runs)
-    ]
+def producers(*kinds: Kind) -> list[Make]:
+    """All producers for reports of these kinds; each yields its sections."""
+    return [producer.make for producer in _registered.values() if producer.kinds.intersection(kinds)]
 
 
 def unregister(name: str) -> None:
@@ -129,17 +131,18 @@ def made_by(name: str) -> Callable[[Make], Make]:
     """Register a function that yields whole sections: it connects another registry to this one."""
 
     def register(make: Make) -> Make:
-        _registered.register(name, Producer(make, of_runs=True, of_studies=False), make)
+        _registered.register(name, Producer(make, frozenset(("run",))), make)
         return make
 
     return register
 
 
 def _asked(
-    about: Scope | Literal["study"], name: str, title: str, rank: int, stage: Stage, *, of_studies: bool = False
+    about: Scope | Kind, name: str, title: str, rank: int, stage: Stage, *, studies: bool = False
 ) -> Callable[[_Ask], _Ask]:
     """Register a question, which has a section about each of its subjects, unless it has nothing to say about it."""
-    scope: Scope = "run" if about == "study" else about
+    scope: Scope = "run" if about in ("study", "watch") else about
+    kind: Kind = about if about in ("study", "watch") else "run"
 
     def register(ask: _Ask) -> _Ask:
         def make(report: "Report") -> Iterator[Section]:
@@ -147,7 +150,7 @@ def _asked(
                 if (contents := ask(report, *arguments)) is not None:
                     yield Section(name, title, scope, stage, rank, contents, **labels)
 
-        _registered.register(name, Producer(make, of_runs=about != "study", of_studies=of_studies), ask)
+        _registered.register(name, Producer(make, frozenset((kind, "study") if studies else (kind,))), ask)
         return ask
 
     return register
@@ -157,12 +160,17 @@ def of_run(
     name: str, title: str, rank: int = 1000, stage: Stage = "body", *, studies: bool = False
 ) -> Callable[[AskRun], AskRun]:
     """Register a question that is answered once per report; with `studies`, in the report of a study, too."""
-    return _asked("run", name, title, rank, stage, of_studies=studies)
+    return _asked("run", name, title, rank, stage, studies=studies)
 
 
 def of_study(name: str, title: str, rank: int = 1000, stage: Stage = "body") -> Callable[[AskStudy], AskStudy]:
     """Register a question about a study, which gets no other sections."""
-    return _asked("study", name, title, rank, stage, of_studies=True)
+    return _asked("study", name, title, rank, stage)
+
+
+def of_watch(name: str, title: str, rank: int = 1000, stage: Stage = "body") -> Callable[[AskWatch], AskWatch]:
+    """Register a question about a watch, whose traces get the sections of traces, too."""
+    return _asked("watch", name, title, rank, stage)
 
 
 def rows_of_study(

@@ -13,6 +13,7 @@ from statistics import median_low
 
 from msgspec import Struct
 
+from tracekit.base.units import duration
 from tracekit.errors.reading import BadWatchError
 from tracekit.watched.causes import Explanation, explain, explanation_of, sentence
 from tracekit.watched.record import STEPS, UNKNOWN, Cause, Facts, Flag, Minute, Record, Step
@@ -97,7 +98,7 @@ class Watched(Struct, frozen=True, dict=True):
     others: list[OfRank]  # of the other ranks of its job, by rank
     traces: list[TakenTrace]  # of all these ranks, by step
     earlier: int  # records of earlier jobs
-    unreadable: list[BadWatchError]
+    unreadable: list[tuple[Path, BadWatchError]]
 
     @property
     def facts(self) -> Facts:
@@ -121,10 +122,17 @@ class Watched(Struct, frozen=True, dict=True):
         """The slow steps that are left, each with its cause, by number."""
         return [self._explained(step) for step in self.shown.slow]
 
+    @cached_property
+    def periodic(self) -> list[SlowStep]:
+        """The last steps that would be slow, but come at one interval; each with its cause, by number."""
+        return [self._explained(step) for step in self.shown.steps if step.flags & Flag.PERIODIC]
+
     def _explained(self, step: Step) -> SlowStep:
         explanation = self.shown.explained(step)
         usual = self.shown.usual_around(step.number) or step
-        if explanation.cause not in _OWN and explanation.cause is not Cause.TREND:
+        if explanation.cause is Cause.TREND:
+            return SlowStep(step, explanation, self._trend(usual))
+        if explanation.cause not in _OWN:
             for other in self.others:
                 there = other.by_number.get(step.number)
                 why = other.explained(there) if there is not None and there.flags & Flag.SLOW else None
@@ -134,6 +142,15 @@ class Watched(Struct, frozen=True, dict=True):
                     text = f"Rank {other.facts.rank} came late. {told}"
                     return SlowStep(step, late, text, other.facts.rank)
         return SlowStep(step, explanation, sentence(step, usual, explanation, _on_gpu(self.facts)))
+
+    def _trend(self, usual: Step) -> str:
+        """From which to which duration steps have become longer, as far back as single steps are left, and why."""
+        before = typical(self.shown.alike[:TYPICAL_STEPS]) if self.shown.alike else usual
+        if usual.step_ns <= before.step_ns:
+            return "steps had become longer."
+        why = explain(usual._replace(usual_ns=UNKNOWN), before)
+        told = sentence(usual, before, why, _on_gpu(self.facts))
+        return f"steps had become longer, from {duration(before.step_ns)} to {duration(usual.step_ns)}. {told}"
 
     def trace_after(self, number: int) -> TakenTrace | None:
         """The trace that this step triggered."""
@@ -160,9 +177,9 @@ def read_watch(path: Path) -> Watched:
         except BadWatchError as error:
             if file == path:
                 raise
-            unreadable.append(error)
+            unreadable.append((file, error))
     if not records:
-        raise unreadable[0]
+        raise unreadable[0][1]
     chosen = next((record for record in records if record.path == path), None)
     newest = chosen or max(records, key=lambda record: record.facts.began_ns)
     job = {newest.facts.rank: newest}
@@ -190,7 +207,8 @@ def _read(path: Path) -> OfRank:
     record = Record.open(path)
     try:
         facts = record.facts
-        if not OLDEST_NS < facts.began_ns < NEWEST_NS or not 0 <= facts.rank < facts.ranks <= MOST_RANKS:
+        is_sound = OLDEST_NS < facts.began_ns < NEWEST_NS and 0 <= facts.rank < facts.ranks <= MOST_RANKS
+        if not is_sound or not 0 <= facts.process < MOST:
             raise BadWatchError(path, "its facts are none that a watch writes")
         steps, slow, minutes = record.steps.entries(), record.slow.entries(), record.minutes.entries()
     finally:

@@ -207,7 +207,7 @@ class Record:
             raise BadWatchError(path, f"it has {len(memory):,} bytes instead of {_SIZE:,}")
         try:
             facts = msgspec.json.decode(memory[len(_MAGIC) : _COUNTS_AT].rstrip(), type=Facts)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise BadWatchError(path, str(error)) from None
         return Record(memory, facts)
 

@@ -12,7 +12,8 @@ thin out exponentially, one in 20,000 is beyond it. Of two such pairs the nearer
 step can lie between the quantiles of one pair, but not of both.
 
 A step that takes as long as the ones before it at the same interval, such as the first of each epoch, is periodic
-instead of slow. A trend is told when all the last BLOCKS blocks of steps are GROWTH times as long as the shortest one.
+instead of slow. A trend is told when the last BLOCKS blocks of steps are all GROWTH times as long as BLOCKS in a row
+once were at most.
 """
 
 from bisect import bisect_left, insort
@@ -27,7 +28,7 @@ LEAST_SHARE = 0.25  # of the level
 LEAST_NS = 5_000_000  # an operating system takes the processor away for so long now and then
 DEVIATIONS = 20  # times the MAD: one value in 10,000 of Student's t with 4 degrees of freedom is beyond 18 of them
 STRETCH = 5
-MOST_TAILS = 2.5  # of two kinds that are as frequent, the MAD says nothing
+MOST_TAILS = 3  # of two kinds that are as frequent, the MAD says nothing
 TAILS = ((0.80, 0.95), (0.92, 0.98))  # the share beyond the second quantile is a quarter of that beyond the first
 LEVEL_STEPS, RATIOS = 31, 512
 FIRST_STEPS = 32  # of which nothing is said
@@ -146,7 +147,7 @@ class _Trend:
     def __init__(self) -> None:
         self._block: list[int] = []
         self._blocks: deque[float] = deque(maxlen=BLOCKS)  # means, without the longest steps of each
-        self._shortest = 0.0
+        self._shortest = 0.0  # that BLOCKS in a row did not exceed
         self._growth = GROWTH
 
     def lengthened(self, step_ns: int) -> bool:
@@ -155,9 +156,10 @@ class _Trend:
         if len(self._block) == BLOCK_STEPS:
             counted = sorted(self._block)[:-CUT]
             self._blocks.append(sum(counted) / len(counted))
-            self._shortest = min(self._shortest or self._blocks[-1], self._blocks[-1])
             self._block.clear()
-        return len(self._blocks) == BLOCKS and min(self._blocks) > self._growth * self._shortest
+            if len(self._blocks) == BLOCKS:
+                self._shortest = min(self._shortest or max(self._blocks), max(self._blocks))
+        return self._shortest > 0 and min(self._blocks) > self._growth * self._shortest
 
     def tell(self) -> None:
         """It is told: the next time when steps take FURTHER_GROWTH times as long again."""

@@ -1,5 +1,5 @@
 """The report's sections, those of related questions in one file. A new file here is found without being registered
-elsewhere; one whose name begins with `study` only where a study is reported."""
+elsewhere; one whose name begins with `study` or `watch` only where a report is of that kind."""
 
 import pkgutil
 from importlib import import_module
@@ -7,10 +7,11 @@ from importlib import import_module
 from msgspec.structs import replace
 
 from tracekit.base.registry import import_plug_ins
+from tracekit.profile import Subject
 from tracekit.profile.recording_words import has_steps, of_the_recording
 from tracekit.report.blocks import of_the_recording_in
 from tracekit.report.model import Report
-from tracekit.report.section import Section, producers
+from tracekit.report.section import Kind, Section, producers
 
 _STAGES = ("lead", "body", "end")
 
@@ -20,12 +21,13 @@ def all_sections(report: Report) -> list[Section]:
 
     Raises ValueError where a section and an analysis, or two sections, have one name: they would appear as one.
     """
-    of_study = report.subject.study is not None
+    kinds = _kinds(report.subject)
     for module in pkgutil.iter_modules(__path__):
-        if of_study or not module.name.startswith("study_"):
+        kind = module.name.partition("_")[0]
+        if kind in kinds or kind not in ("study", "watch"):
             import_module(f"{__name__}.{module.name}")
     import_plug_ins("tracekit.questions")
-    makers = producers(of_study)
+    makers = producers(*kinds)
     sections = [_reworded(report, section) for make in makers for section in make(report)]
     worth: dict[str, float] = {}
     titles: dict[str, str] = {}
@@ -45,6 +47,14 @@ def all_sections(report: Report) -> list[Section]:
             section.id,
         ),
     )
+
+
+def _kinds(subject: Subject) -> tuple[Kind, ...]:
+    if subject.study is not None:
+        return ("study",)
+    if subject.watch is not None:
+        return ("watch", "run") if subject.profiles else ("watch",)
+    return ("run",)
 
 
 def _reworded(report: Report, section: Section) -> Section:

@@ -141,8 +141,8 @@ def _asked(
     about: Scope | Kind, name: str, title: str, rank: int, stage: Stage, *, studies: bool = False
 ) -> Callable[[_Ask], _Ask]:
     """Register a question, which has a section about each of its subjects, unless it has nothing to say about it."""
-    scope: Scope = "run" if about in ("study", "watch") else about
-    kind: Kind = about if about in ("study", "watch") else "run"
+    scope: Scope = "run" if about == "study" or about == "watch" else about  # noqa: PLR1714 - mypy narrows it so
+    kind: Kind = about if about == "study" or about == "watch" else "run"  # noqa: PLR1714
 
     def register(ask: _Ask) -> _Ask:
         def make(report: "Report") -> Iterator[Section]:

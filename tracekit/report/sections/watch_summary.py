@@ -13,13 +13,13 @@ from tracekit.base.units import count, duration, many, percent
 from tracekit.profile.names import path_as_text
 from tracekit.profile.opening import as_shown
 from tracekit.report import Report
-from tracekit.report.blocks import Block, Line, Note, Notes, Sentences, Series, Table
+from tracekit.report.blocks import Block, Line, Mark, Note, Notes, Sentences, Series, Table
 from tracekit.report.section import Contents, of_watch
 from tracekit.trace.schema import column
 from tracekit.watched import Cause, Flag
 from tracekit.watched.causes import NAMES
 from tracekit.watched.course import course
-from tracekit.watched.reading import OfRank, Watched
+from tracekit.watched.reading import OfRank, SlowStep, Watched
 
 _HOUR_S, _MINUTE_S = 3600, 60
 _MOST_CAUSES = 3  # that the first sentences name
@@ -89,15 +89,16 @@ def _slow(watched: Watched) -> Iterator[str]:
     if not slow and watched.shown.alike:
         yield "No step was slow."
     if slow:
-        lost_ns = {
-            cause: sum(one.explanation.beyond_ns for one in slow if one.explanation.cause is cause) for cause in Cause
-        }
-        numbers = {cause: sum(one.explanation.cause is cause for one in slow) for cause in Cause}
-        costly = sorted(filter(lost_ns.get, Cause), key=lambda cause: -lost_ns[cause])
-        named = [f"{NAMES[cause]} {numbers[cause]} × ({duration(lost_ns[cause])})" for cause in costly[:_MOST_CAUSES]]
-        rest = sum(numbers[cause] for cause in costly[_MOST_CAUSES:])
+        by_cause: dict[Cause, list[SlowStep]] = {}
+        for one in slow:
+            by_cause.setdefault(one.explanation.cause, []).append(one)
+        costly = sorted(by_cause.items(), key=lambda item: -_lost_ns(item[1]))
+        named = [
+            f"{NAMES[cause]} {len(group)} × ({duration(_lost_ns(group))})" for cause, group in costly[:_MOST_CAUSES]
+        ]
+        rest = sum(len(group) for _, group in costly[_MOST_CAUSES:])
         others = [f"{rest} by other causes"] if rest else []
-        total_ns = sum(lost_ns.values())
+        total_ns = _lost_ns(slow)
         share = f" ({percent(total_ns / watched.lasted_ns)} of the time)" if watched.lasted_ns > total_ns else ""
         yield (
             f"{many(len(slow), 'step was', 'steps were')} slow, and lost {duration(total_ns)}{share}: "
@@ -108,18 +109,21 @@ def _slow(watched: Watched) -> Iterator[str]:
             yield f"Noticed at step {count(one.step.number)}: {one.sentence}"
 
 
+def _lost_ns(steps: list[SlowStep]) -> int:
+    return sum(slow.explanation.beyond_ns for slow in steps)
+
+
 def _next(watched: Watched) -> str:
     """What to do about the costliest cause, or how to learn more."""
-    lost_ns: dict[Cause, int] = {}
+    by_cause: dict[Cause, list[SlowStep]] = {}
     for slow in (*watched.slow, *watched.periodic):
-        lost_ns[slow.explanation.cause] = lost_ns.get(slow.explanation.cause, 0) + slow.explanation.beyond_ns
-    cause = max(lost_ns, key=lambda cause: lost_ns[cause], default=None)
-    triggered = [slow.step.number for slow in watched.slow if cause is None or slow.explanation.cause is cause]
-    traces = [trace for number in triggered if (trace := watched.trace_after(number)) is not None] or watched.traces
+        by_cause.setdefault(slow.explanation.cause, []).append(slow)
+    cause, group = max(by_cause.items(), key=lambda item: _lost_ns(item[1]), default=(None, []))
+    after = [trace for slow in group if (trace := watched.trace_after(slow.step.number)) is not None]
+    traces = after or watched.traces
     if cause is Cause.RANK:
-        late = next(slow.late_rank for slow in watched.slow if slow.explanation.cause is cause)
-        path = next(record.path for record in watched.others if record.facts.rank == late)
-        return f"look at rank {late}, which came late: {_command('report', path)}"
+        path = next(record.path for record in watched.others if record.facts.rank == group[0].late_rank)
+        return f"look at rank {group[0].late_rank}, which came late: {_command('report', path)}"
     if cause in ADVICE:
         command = (
             f": {_command('capture', watched.facts.script)}" if cause is Cause.COMPILATION and script(watched) else ""
@@ -127,6 +131,8 @@ def _next(watched: Watched) -> str:
         return f"{ADVICE[cause]}{command or '.'}"
     if traces:
         return f"see what the steps after step {count(traces[-1].after)} did: {_command('report', traces[-1].path)}"
+    if cause is not None:
+        return f"trace some steps while it trains: tracekit snap {watched.facts.process}"
     if script(watched):
         return f"see where the time of a step goes: {_command('capture', watched.facts.script)}"
     return "see where the time of a step goes, by a trace: tracekit.trace_handler, or tracekit capture SCRIPT"
@@ -153,9 +159,11 @@ def over_time(_: Report, watched: Watched) -> Contents | None:
         return None
     numbers = tuple(stretch.first for stretch in stretches)
     span = f"steps {count(stretches[0].first)}–{count(stretches[-1].last)}"
+    unmarked: list[Mark] = [""] * len(numbers)
+    marks = tuple(unmarked)
     lines = [
-        Line("longest", numbers, tuple(stretch.most_ns for stretch in stretches), ("",) * len(numbers), span=span),
-        Line("median", numbers, tuple(stretch.median_ns for stretch in stretches), ("",) * len(numbers), span=span),
+        Line("longest", numbers, tuple(stretch.most_ns for stretch in stretches), marks, span=span),
+        Line("median", numbers, tuple(stretch.median_ns for stretch in stretches), marks, span=span),
     ]
     longest = max(stretch.last + 1 - stretch.first for stretch in stretches)
     text = f"Each place stands for up to {many(longest, 'step')}, and is as high as the longest of them."

@@ -1,6 +1,7 @@
 """Where a training step's wall time goes, to the nanosecond.
 
 `tracekit.load(path)` opens a run or a trace in a notebook, and `with tracekit.record(path):` records one there.
+`tracekit.trace_handler(folder)` makes a run of what torch.profiler records in a training.
 `tracekit.step()` marks the end of a step in code that has no optimizer to mark it.
 `tracekit.Trace` and `tracekit.attribute` are the building blocks.
 """
@@ -10,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tracekit.capture.recording import record
     from tracekit.engine import Attribution, attribute
+    from tracekit.integrations.handler import trace_handler
     from tracekit.notebook import Tables, load
     from tracekit.trace import Trace
     from tracekit.vocabulary.step_marks import step
 
-__all__ = ["Attribution", "Tables", "Trace", "attribute", "load", "record", "step"]
+__all__ = ["Attribution", "Tables", "Trace", "attribute", "load", "record", "step", "trace_handler"]
 
 _HOMES = {
     "Attribution": "tracekit.engine",
@@ -24,6 +26,7 @@ _HOMES = {
     "load": "tracekit.notebook",
     "record": "tracekit.capture.recording",
     "step": "tracekit.vocabulary.step_marks",
+    "trace_handler": "tracekit.integrations.handler",
 }
 
 

@@ -2,7 +2,7 @@
 
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from tracekit.capture.passes import relative, slug
 from tracekit.errors import TracekitError
 from tracekit.errors.capturing import NoTorchError, ProfilerBusyError
 from tracekit.installed import version
-from tracekit.run import Effective, Outcome, Requested, Run, Variant
+from tracekit.run import Effective, Outcome, Requested, Run, Traces, Variant
 from tracekit.vocabulary import step_marks
 
 _MOST_SECONDS = 60.0  # of recorded steps: a trace of so many has some GB at most
@@ -156,32 +156,38 @@ def _run_to_add_to(run_file: Path, variant: str) -> Run:
         earlier = None  # there is no run, or a damaged one, which will be moved aside
     if earlier is not None and earlier.variant(variant) is None:
         return earlier
+    return new_run("tracekit.record")
+
+
+def new_run(recorder: str) -> Run:
+    """A run of this process, as yet without variants, that such a function of ours records."""
     return Run(
         created=runs.now(),
         tracekit=version() or "0",
         recipe="recorded",
-        script="tracekit.record",
+        script=recorder,
         device=device.preferred(),
         environment=environment.gather(),
         variants=[],
     )
 
 
+def recorded_variant(name: str, traces: Traces, *, compiled: bool, notes: Iterable[str] = ()) -> Variant:
+    """A variant of such a run; its traces are named relative to the run file."""
+    effective = Effective(mode=None if compiled else "eager", notes=[_NOTE, *notes])
+    return Variant(name=name, outcome="ok", requested=Requested(compile=compiled), effective=effective, traces=traces)
+
+
 def _variant(
     name: str, result: PassResult, traces_folder: Path, outcome: Outcome, error: str | None, *, left_out: str = ""
 ) -> Variant:
-    notes = [_NOTE, *filter(None, [left_out]), *_warnings(result, traces_folder)]
-    compiled = name != "eager" or bool(result.ledger.compiles)
-    return Variant(
-        name=name,
-        outcome=outcome,
-        error=error,
-        requested=Requested(compile=compiled),
-        effective=Effective(mode=None if compiled else "eager", notes=notes),
-        traces=relative(result.traces, traces_folder),
-        profiled=result.profiled,
-        ledger=result.ledger,
+    variant = recorded_variant(
+        name,
+        relative(result.traces, traces_folder),
+        compiled=name != "eager" or bool(result.ledger.compiles),
+        notes=[*filter(None, [left_out]), *_warnings(result, traces_folder)],
     )
+    return replace(variant, outcome=outcome, error=error, profiled=result.profiled, ledger=result.ledger)
 
 
 def _warnings(result: PassResult, traces_folder: Path) -> Iterator[str]:

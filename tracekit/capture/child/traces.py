@@ -8,6 +8,7 @@ import contextlib
 import gzip
 import json
 import re
+import shutil
 import statistics
 import time
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from torch.profiler import ProfilerAction
 
+from tracekit.base.atomic import replacing
 from tracekit.capture.child import event_tree, timing
 from tracekit.capture.child.clocks import stopwatch
 from tracekit.capture.child.event_tree import LineSampler
@@ -283,15 +285,19 @@ def planned_windows(steps: int, available: int | None, period: int = 1) -> Windo
 
 
 def export(profiler: Any, path: Path, last: int) -> None:
-    """Write the trace; `last` is the intended last step, before or in which the recording may have been stopped."""
+    """Write the trace, all of it or nothing; `last` is the intended last step, before or in which the recording may
+    have been stopped."""
     unfinished = profiler.step_num
-    if unfinished > last:
-        profiler.export_chrome_trace(str(path))
-        return
-    # The range was opened when the previous step ended, but what it contains is not a step: evaluation, saving.
-    name, replacement = f'"ProfilerStep#{unfinished}"'.encode(), b'"after the last step"'
-    raw = path.with_suffix("")
-    profiler.export_chrome_trace(str(raw))
-    with open(raw, "rb") as source, gzip.open(path, "wb", compresslevel=5) as target:
-        target.writelines(line.replace(name, replacement) for line in source)
-    raw.unlink()
+    raw = path.with_name(f".tracekit-{path.stem}.part")  # if the process is killed, a later write removes it
+    try:
+        profiler.export_chrome_trace(str(raw))
+        with open(raw, "rb") as source, replacing(path) as part, gzip.open(part, "wb", compresslevel=5) as target:
+            if unfinished > last:
+                shutil.copyfileobj(source, target, 1 << 20)
+            else:
+                # The range was opened when the previous step ended, but what it contains is not a step: evaluation,
+                # saving.
+                name, replacement = f'"ProfilerStep#{unfinished}"'.encode(), b'"after the last step"'
+                target.writelines(line.replace(name, replacement) for line in source)
+    finally:
+        raw.unlink(missing_ok=True)

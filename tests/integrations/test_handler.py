@@ -207,19 +207,6 @@ def test_arguments_that_mean_nothing(given):
         trace_handler("traces", **given)
 
 
-def test_pyg_s_own_profile_can_be_given_it(tmp_path):
-    pytest.importorskip("torch_geometric")
-    body = """
-import torch_geometric.profile.profile as pyg
-pyg.trace_handler = tracekit.trace_handler("traces")  # the name that torch_profile hands to torch.profiler
-with pyg.torch_profile():
-    net(torch.randn(6, 4)).sum().backward()
-print(json.dumps(reports))
-"""
-    reports, _ = session(tmp_path, body)
-    assert reports == [["traces/run.json", "report.html"]]
-
-
 def test_compiled_is_told_apart(tmp_path):
     body = """
 train(tracekit.trace_handler("eager"), 2)

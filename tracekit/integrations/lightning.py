@@ -15,7 +15,7 @@ _PACKAGES = ("lightning", "pytorch_lightning")
 
 def _callback() -> type[Any]:
     """The base class of the package that the script has imported, or of one that it can."""
-    names = [name for name in _PACKAGES if name in sys.modules] or [name for name in _PACKAGES if find_spec(name)]
+    names = [name for name in _PACKAGES if sys.modules.get(name)] or [name for name in _PACKAGES if find_spec(name)]
     if not names:
         raise NoFrameworkError("lightning")
     callback: type[Any] = import_module("lightning.pytorch" if names[0] == "lightning" else names[0]).Callback

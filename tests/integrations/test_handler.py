@@ -118,7 +118,7 @@ print(json.dumps(Path("reported").exists()))
 
 PLANTED = ["handler.export", "handler.recorded_variant", "handler.new_run", "handler.place", "handler.is_off"]
 PLANTED += ["handler._is_stopping", "handler.runs.write", "handler.event_tree.write", "results.write_report"]
-PLANTED += ["results.note_run", "handler.messages.written", "handler.tell", "handler.TraceHandler._follow"]
+PLANTED += ["results.note_trace", "handler.messages.written", "handler.tell", "handler.TraceHandler._follow"]
 
 
 def test_an_exception_in_any_of_its_parts_ends_no_training_and_is_logged_once(tmp_path):

@@ -14,6 +14,7 @@ import pytest
 
 import tracekit
 from tracekit import run as runs
+from tracekit.profile import open_subject
 from tracekit.watched import Flag, Record
 
 pytestmark = pytest.mark.skipif(not os.environ.get("TRACEKIT_VERIFY"), reason="TRACEKIT_VERIFY is not set: make verify")
@@ -176,3 +177,32 @@ def test_frameworks_hand_it_on(framework, tmp_path):
     program(tmp_path, HANDED_ON[framework])
     assert runs.read(tmp_path / "traces" / "run.json").variants
     assert (tmp_path / "traces" / "report.html").is_file()
+
+
+RANKS = """
+import os, torch, tracekit
+torch.distributed.init_process_group("gloo")
+net = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(64, 64))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+schedule = torch.profiler.schedule(wait=1, warmup=1, active=3, repeat=2)
+handler = tracekit.trace_handler("traces", ranks="all")
+with torch.profiler.profile(schedule=schedule, on_trace_ready=handler) as profiler:
+    for _ in range(12):
+        optimizer.zero_grad()
+        net(torch.randn(32, 64)).sum().backward()
+        optimizer.step()
+        profiler.step()
+torch.distributed.destroy_process_group()
+"""
+
+
+def test_two_ranks_become_one_run(tmp_path):
+    (tmp_path / "train.py").write_text(RANKS)
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "train.py"]
+    done = subprocess.run(command, cwd=tmp_path, env=ONE_THREAD, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "lacks" not in done.stderr
+    run = runs.read(tmp_path / "traces" / "run.json")
+    assert [[rank.rank for rank in variant.ranks] for variant in run.variants] == [[1], [1]]
+    (_, second) = open_subject([tmp_path / "traces" / "run.json"]).profiles
+    assert [capture.rank for capture in second.captures] == [0, 1]

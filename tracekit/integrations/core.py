@@ -169,6 +169,8 @@ class Loop(Part):
 
     @harmless
     def _shares(self, record: Path | None) -> Figures:
+        if place()[0] > 0:  # frameworks log what rank 0 gives them
+            return {}
         trace = results.latest_trace(record)
         return results.shares(trace) if trace is not None else {}
 

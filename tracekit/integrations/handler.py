@@ -81,7 +81,7 @@ class TraceHandler(Part):
         if profiler.with_stack:
             event_tree.write(profiler, trace, [])
         self._add(recorded_variant(f"cycle {self._cycles}", Traces(steady=trace.name), compiled=_has_compiled()))
-        results.note_run(self.run_file)
+        results.note_trace(trace)
         if stops:
             self.finish()
         elif "stop" not in vars(profiler):
@@ -115,7 +115,9 @@ class TraceHandler(Part):
             raise NoTraceFolderError(self.folder, error.strerror or str(error)) from None
         (self._rank, self._ranks), self._process = place(), os.getpid()
         atexit.register(self.finish)
-        return replace(new_run("tracekit.trace_handler"), recipe=Path(sys.argv[0]).stem or "recorded")
+        script = getattr(sys.modules["__main__"], "__file__", None)  # a notebook has none
+        run = new_run("tracekit.trace_handler")
+        return replace(run, recipe=Path(script).stem) if script else run
 
     def _worker(self) -> str:
         """What torch.profiler.tensorboard_trace_handler calls a worker, so that every tool that knows its files reads

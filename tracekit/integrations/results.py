@@ -15,18 +15,16 @@ from tracekit.installed import python_path
 
 _MOST_SECONDS = 300.0  # the other ranks may be waiting for this one
 _PREFIX = "tracekit/share/"
-_handled: list[Path] = []  # runs that `tracekit.trace_handler` has written in this process
+_handled: list[Path] = []  # the last trace that `tracekit.trace_handler` has written in this process
 
 
-def note_run(run_file: Path) -> None:
-    """Note that this process has written a run with traces."""
-    if run_file not in _handled:
-        _handled.append(run_file)
+def note_trace(trace: Path) -> None:
+    """Note that a profiler of the training's own has left a trace."""
+    _handled[:] = [trace]
 
 
 def latest_trace(record: Path | None) -> Path | None:
-    """The last trace that the watch of this record took, or else the last run of this process with traces; None if
-    there is neither."""
+    """The last trace that the watch of this record took, or else the last one of a handler; None if there is none."""
     triggered = record.parent.glob(f"{glob.escape(record.stem)}-step*.pt.trace.json.gz") if record is not None else ()
     there = [*filter(Path.is_file, _handled), *sorted(triggered, key=lambda trace: trace.stat().st_mtime_ns)]
     return there[-1] if there else None

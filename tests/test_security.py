@@ -28,6 +28,7 @@ _ALLOWED = {
     ("trace/reading/convert.py", "subprocess"),  # its own workers
     ("trace/reading/source.py", "fsspec"),  # an address that the user names
     ("ranks/readers.py", "distributed"),  # --cluster
+    ("agent/tools/running.py", "subprocess"),  # audit and capture, with --allow-run
     ("tui/exporting.py", "subprocess"),  # the user's editor
     ("cli/start_up.py", "ctypes"),  # a setting of the C library's
 }

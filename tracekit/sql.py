@@ -5,7 +5,9 @@ A query sees these tables and nothing else: no file, no address, no variable of 
 
 import re
 import tempfile
-from contextlib import suppress
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +28,9 @@ _CLOSED = (
 )
 
 
-def query(report: Report, text: str) -> pa.Table:
-    """The answer of DuckDB. Raises NeedsPackageError and QueryError."""
+def query(report: Report, text: str, most: int | None = None, seconds: float | None = None) -> pa.Table:
+    """The answer of DuckDB: its first `most` rows, or all. Raises NeedsPackageError, and QueryError also where it takes
+    longer than `seconds`."""
     try:
         import duckdb
     except ImportError:
@@ -46,13 +49,31 @@ def query(report: Report, text: str) -> pa.Table:
             write_table(name, tables[name], path)
             view, file = _quoted(name, '"'), _quoted(str(path), "'")
             database.execute(f"CREATE VIEW {view} AS SELECT * FROM read_parquet({file})")
-        try:
-            answer = database.sql(text)
-        except duckdb.Error as error:
-            raise QueryError(str(error).splitlines()[0], sorted(tables)) from None
-        if answer is None:
-            raise QueryError("it is empty: begin with select", sorted(tables))
-        return _rows(answer)
+        with _interrupted(database, seconds):
+            try:
+                answer = database.sql(text)
+                if answer is not None:
+                    return _rows(answer if most is None else answer.limit(most))
+            except duckdb.InterruptException:
+                raise QueryError(f"it took longer than {seconds:g} s: select less", sorted(tables)) from None
+            except duckdb.Error as error:
+                raise QueryError(str(error).splitlines()[0], sorted(tables)) from None
+        raise QueryError("it is empty: begin with select", sorted(tables))
+
+
+@contextmanager
+def _interrupted(database: Any, seconds: float | None) -> Iterator[None]:
+    """A context in which queries end after that many seconds."""
+    if seconds is None:
+        yield
+        return
+    timer = threading.Timer(seconds, database.interrupt)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _rows(answer: Any) -> pa.Table:

@@ -2,17 +2,11 @@
 
 import argparse
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tracekit.cli.arguments import Verb, add_confidential, add_knowledge, add_no_cache, rows, source
 from tracekit.cli.opening import open_given
 from tracekit.cli.output import add_json, printed, write_out
-from tracekit.errors.reading import NoSuchSourceError, NothingOfYoursError
-
-if TYPE_CHECKING:
-    from tracekit.report.blocks import Block
-    from tracekit.report.sections.lines import SideBySide
+from tracekit.errors.reading import NothingOfYoursError
 
 _ROWS = 20
 
@@ -63,22 +57,6 @@ class LinesVerb(Verb):
         if not any(variant.total_ns for variant in variants):
             raise NothingOfYoursError(options.input, variants[0].means.reason or f"it has no {options.view} time")
         side_by_side = SideBySide(variants, {variant.name: variants[0].name for variant in variants})
-        blocks = [*side_by_side.blocks()] if options.where is None else _of_file(side_by_side, options.where)
+        blocks = [*side_by_side.blocks()] if options.where is None else side_by_side.excerpts_at(options.where)
         write_out(printed(blocks, Options(options.rows, options.full, sys.stdout), options))
         return 0
-
-
-def _of_file(side_by_side: "SideBySide", place: str) -> "list[Block]":
-    from tracekit.report.blocks import Excerpt
-
-    name, _, function = place.rpartition(":")
-    if not name:
-        name, function = place, ""
-    suffix = Path(name).parts
-    fitting = [file for file in side_by_side.sources if suffix and Path(file).parts[-len(suffix) :] == suffix]
-    if len(fitting) != 1:
-        raise NoSuchSourceError(name, sorted(fitting or side_by_side.sources))
-    blocks = [*side_by_side.excerpts(fitting[0], function or None)]
-    if not any(isinstance(block, Excerpt) for block in blocks):
-        raise NoSuchSourceError(place, side_by_side.functions(fitting[0]))
-    return blocks

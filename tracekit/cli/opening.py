@@ -32,7 +32,7 @@ def refuse_to_disclose(options: argparse.Namespace) -> None:
     for name, what in shows.items():
         if getattr(options, name, None):
             raise NotConfidentialError(what, f"leave out --{name.replace('_', '-')}")
-    inputs = options.inputs if "inputs" in options else [options.input]
+    inputs = options.inputs if "inputs" in options else [options.input] if "input" in options else []
     if any(not is_address(path) and is_study(path) for path in inputs):
         raise NotConfidentialError("a study", "give the run.json of one of its cells")
 

@@ -28,6 +28,7 @@ from tracekit.cli.explain_finding import ExplainFindingVerb
 from tracekit.cli.export import ExportVerb
 from tracekit.cli.hta import HtaVerb
 from tracekit.cli.lines import LinesVerb
+from tracekit.cli.mcp import McpVerb
 from tracekit.cli.output import open_streams, tell, write_out
 from tracekit.cli.plot import PlotVerb
 from tracekit.cli.recipes import RecipesVerb
@@ -64,6 +65,7 @@ VERBS: tuple[type[Verb], ...] = (
     CacheVerb,
     RestoreVerb,
     DoctorVerb,
+    McpVerb,
 )
 _EXIT_CODES = (
     "Exit codes: 0 success; 1 failure, or check found the run to be worse; 2 wrong usage; 3 check could not be made; "

@@ -76,6 +76,13 @@ class FewTokensError(TracekitError):
         super().__init__(f"No fact fits into {budget} tokens. Give at least --budget-tokens {needed}.")
 
 
+class FewBytesError(TracekitError):
+    """A number of bytes in which no answer can be given."""
+
+    def __init__(self, budget: int, needed: int) -> None:
+        super().__init__(f"No answer fits into {budget} bytes. Give at least --max-bytes {needed}.")
+
+
 class PlugInError(TracekitError):
     """A package that adds to tracekit, and cannot be imported."""
 
@@ -83,6 +90,37 @@ class PlugInError(TracekitError):
         super().__init__(
             f"{named(module)} of the package {named(package)} cannot be imported ({why}): update it, or uninstall it."
         )
+
+
+class OutsideOfRootError(TracekitError):
+    """An input that an agent may not read."""
+
+    def __init__(self, path: object, root: object) -> None:
+        super().__init__(
+            f"{named(path)} is not below {named(root)}, and nothing else is read. Name a file or folder in it by its "
+            "path from there, or start tracekit mcp with another --root."
+        )
+
+
+class UnknownReferenceError(TracekitError):
+    """A reference to a variant, finding, event or list that an answer does not have."""
+
+    def __init__(self, reference: str, why: str) -> None:
+        super().__init__(f"{named(reference)} refers to nothing here: {why}.")
+
+
+class NothingToCompareError(TracekitError):
+    """Variants are to be compared, and there is one."""
+
+    def __init__(self, inputs: object) -> None:
+        super().__init__(f"{named(inputs)}: there is a single variant. Name a second input to compare it with.")
+
+
+class BadArgumentsError(TracekitError):
+    """Arguments of a tool that do not fit its schema."""
+
+    def __init__(self, tool: str, why: str) -> None:
+        super().__init__(f"The arguments do not suit {named(tool)}: {why}. See the tool's input schema.")
 
 
 class QueryError(TracekitError):

@@ -143,6 +143,13 @@ class AuditFailedError(TracekitError):
         super().__init__(f"{named(path)} failed before its steps could be audited ({why}). Does it run by itself?")
 
 
+class ProgramFailedError(TracekitError):
+    """A program that an agent asked to audit or to capture, and that failed; the reason is a sentence of its own."""
+
+    def __init__(self, program: object, why: str) -> None:
+        super().__init__(f"{named(program)} could not be run to its end: {why}")
+
+
 class UnknownParameterError(TracekitError):
     """A parameter that the recipe does not declare."""
 

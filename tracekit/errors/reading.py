@@ -29,6 +29,13 @@ class DirectoryGivenError(TracekitError):
         super().__init__(f"{named(path)}: {said}")
 
 
+class NothingToReadError(TracekitError):
+    """A path to what is neither a file nor a folder, such as a pipe."""
+
+    def __init__(self, path: object) -> None:
+        super().__init__(f"{named(path)} is neither a file nor a folder. Name a trace or a run.json.")
+
+
 class NoTraceInsideError(DirectoryGivenError):
     """A folder that should have traces has none."""
 

@@ -4,11 +4,13 @@ owner costs in each bucket.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 
 import pyarrow as pa
 from msgspec import Struct, field
 
 from tracekit.base.units import duration, percent
+from tracekit.errors.reading import NoSuchSourceError
 from tracekit.lines.means import Owner, OwnerMeans
 from tracekit.lines.owners import Group, functions_of, short
 from tracekit.report.blocks import Block, Excerpt, Sentences, Table
@@ -187,6 +189,20 @@ class SideBySide(Struct, frozen=True, dict=True):
                 for fused in costs.fused
             )
             yield Table.of("fused", rows, FUSED, detail=True, exported=False)
+
+    def excerpts_at(self, place: str) -> list[Block]:
+        """The same for `FILE` or `FILE:FUNCTION`, where FILE is the end of a path. Raises NoSuchSourceError."""
+        name, _, function = place.rpartition(":")
+        if not name:
+            name, function = place, ""
+        suffix = Path(name).parts
+        fitting = [file for file in self.sources if suffix and Path(file).parts[-len(suffix) :] == suffix]
+        if len(fitting) != 1:
+            raise NoSuchSourceError(name, sorted(fitting or self.sources))
+        blocks = [*self.excerpts(fitting[0], function or None)]
+        if not any(isinstance(block, Excerpt) for block in blocks):
+            raise NoSuchSourceError(place, self.functions(fitting[0]))
+        return blocks
 
     def functions(self, file: str) -> list[str]:
         """The functions of a file."""

@@ -1,0 +1,117 @@
+"""Why is a step slow, at which line, what does that cost, and what should change?"""
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from msgspec import Meta, Struct, field
+
+from tracekit.agent.answers import Answer, Call, Figure, QuestionAboutInputs, Words, figure
+from tracekit.agent.inputs import Opened, Workplace
+from tracekit.report.explained import finding_ids, pages
+
+_EVENTS = 3  # events of a finding that are listed; `evidence` has more
+
+
+class FindingsQuestion(QuestionAboutInputs, kw_only=True, forbid_unknown_fields=True):
+    """Which findings to list."""
+
+    variant: Annotated[str, Meta(description="only of this variant, by its reference (v1) or its name")] | None = None
+
+
+class Sentences(Struct, omit_defaults=True, forbid_unknown_fields=True):
+    """What a finding says, and the place that is to blame, as far as it is known."""
+
+    headline: str
+    why: str = ""
+    do: str = ""
+    file: str | None = None
+    line: int | None = None
+    function: str | None = None
+    operator: str | None = None
+    kernel: str | None = None
+    module: str | None = None
+
+
+class Entry(Struct, omit_defaults=True, forbid_unknown_fields=True):
+    """A finding or, where nothing is worth changing, the verdict, which has no cost. `cost` is what a step would save
+    at most without the cause; costs never count the same time twice."""
+
+    finding: Annotated[str, Meta(description="its reference, which the tool evidence takes")]
+    variant: str
+    id: str
+    title: str
+    cost: Figure | None
+    untrusted: Sentences
+    share: Figure | None = None
+    over_steps: Annotated[int, Meta(description="how many steps the cost is spread over; 0: it is of each step")] = 0
+    once: Annotated[bool, Meta(description="whether it is a cost of the first steps only")] = False
+    confidence: Literal["measured", "inferred"] = "measured"
+    then_bound_by: Annotated[str | None, Meta(description="what bounds the step without the cause")] = None
+    overlaps: Annotated[list[str], Meta(description="ids of findings that claim the same time")] = []
+    events: Annotated[list[str], Meta(description="the longest events behind it")] = []
+
+
+class Withheld(Struct, forbid_unknown_fields=True):
+    """A finding that is not told, because the recording breaks a law that it rests on."""
+
+    variant: str
+    id: str
+    law: str
+    untrusted: Words
+
+
+class Findings(Answer, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The findings, those that cost most in their variants first."""
+
+    lists: ClassVar = ("findings", "withheld")
+    findings: list[Entry]
+    withheld: list[Withheld] = field(default_factory=list)
+
+
+def findings(workplace: Workplace, question: FindingsQuestion) -> Findings:
+    """The causes of a slow step: what each costs, at which line of the user's code it is, and what to change. The first
+    of each variant is the one to mend first."""
+    opened = workplace.open(question.inputs)
+    only = opened.reference(question.variant)
+    entries = [
+        _entry(opened, reference, finding)
+        for reference, finding in opened.findings()
+        if only in (None, opened.references[finding["variant"]])
+    ]
+    entries.sort(key=lambda entry: int(entry.finding.partition(".f")[2]))  # the first of every variant, the second …
+    inputs = {"inputs": question.inputs}
+    following = [Call("evidence", {**inputs, "of": entries[0].finding}, "the events behind it, and its cures")]
+    if any(entry.untrusted.file for entry in entries):
+        following.append(Call("lines", inputs, "what each line costs"))
+    return Findings(
+        findings=entries,
+        withheld=[
+            Withheld(reference, withheld["id"], withheld["law"], Words(text=withheld["reason"]))
+            for reference, variant in opened.documents()
+            if only in (None, reference)
+            for withheld in variant["withheld"]
+        ],
+        **opened.limits(only),
+        next=following,
+    )
+
+
+def _entry(opened: Opened, reference: str, finding: dict[str, Any]) -> Entry:
+    variant = opened.references[finding["variant"]]
+    where = finding["where"]
+    return Entry(
+        finding=reference,
+        variant=variant,
+        id=finding["id"],
+        title=pages("finding")[finding["id"]].title if finding["id"] in finding_ids() else finding["id"],
+        cost=figure(finding["cost_ns"], evidence=reference, bound=finding["bound"])
+        if finding["cost_ns"] is not None
+        else None,
+        untrusted=Sentences(finding["headline"], finding["why"], finding["do"], **where),
+        share=figure(finding["share"], "share", bound=finding["bound"]) if finding["share"] is not None else None,
+        over_steps=finding["over_steps"],
+        once=finding["once"],
+        confidence=finding["confidence"],
+        then_bound_by=finding["then_bound_by"],
+        overlaps=finding["overlaps"],
+        events=[f"{variant}.e{event['event']}" for event in finding["evidence"][:_EVENTS]],
+    )

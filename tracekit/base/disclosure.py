@@ -26,6 +26,9 @@ class Filter(Protocol):
     def name(self, name: str) -> str:
         """What stands for the name of an event of a trace that was read."""
 
+    def place(self, file: str, function: str) -> tuple[str, str]:
+        """What stands for a file of source, and for a function in it."""
+
     def path(self, path: Path) -> str:
         """What stands for the path of an input."""
 

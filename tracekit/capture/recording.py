@@ -13,6 +13,7 @@ from tracekit.base.names import sanitize
 from tracekit.base.units import count, many
 from tracekit.capture import device, environment, lost_kernels, messages
 from tracekit.capture.child import timing
+from tracekit.capture.child.loaders import RecordedLoaders
 from tracekit.capture.child.replaced import are_idle, idle_profilers
 from tracekit.capture.child.script import is_captured
 from tracekit.capture.child.step_ends import StepEnds
@@ -24,6 +25,7 @@ from tracekit.capture.passes import relative, slug
 from tracekit.errors import TracekitError
 from tracekit.errors.capturing import NoTorchError, ProfilerBusyError
 from tracekit.installed import version
+from tracekit.loading.record import FOLDER
 from tracekit.run import Effective, Outcome, Requested, Run, Traces, Variant
 from tracekit.vocabulary import step_marks
 
@@ -64,7 +66,7 @@ def record(
     outcome: Outcome = "ok"
     error: str | None = None
     try:
-        with idle_profilers(), recording:
+        with idle_profilers(), RecordedLoaders(traces_folder / FOLDER), recording:
             yield
     except KeyboardInterrupt:
         outcome, error = "interrupted", "Ctrl-C"

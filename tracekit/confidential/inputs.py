@@ -42,6 +42,10 @@ class Confidential:
         """What stands for the name of an event of a trace that was read."""
         return self._names.known(name)
 
+    def place(self, file: str, function: str) -> tuple[str, str]:
+        """What stands for a file of source, and for a function in it."""
+        return self._places.path(file), self._places.function(file, function)
+
     def path(self, path: object) -> str:
         """What stands for the path of an input."""
         return self._stand_ins.of("trace", str(path))

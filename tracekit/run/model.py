@@ -67,6 +67,7 @@ class Traces(msgspec.Struct, frozen=True, kw_only=True):
     cold: _TracePath | None = None
     steady: _TracePath | None = None
     detail: _TracePath | None = None
+    loader: _TracePath | None = None  # the folder of what the loader's workers recorded meanwhile
 
     def of(self, window: Window) -> str | None:
         """The path of that trace; None if it was not captured."""
@@ -75,7 +76,8 @@ class Traces(msgspec.Struct, frozen=True, kw_only=True):
 
     def moved_under(self, folder: str) -> "Traces":
         """The paths as seen from the folder above: each with `folder` in front."""
-        return replace(self, **{window: f"{folder}/{path}" for window in WINDOWS if (path := self.of(window))})
+        paths = {name: path for name in (*WINDOWS, "loader") if (path := getattr(self, name))}
+        return replace(self, **{name: f"{folder}/{path}" for name, path in paths.items()})
 
 
 class RankTraces(msgspec.Struct, frozen=True, kw_only=True):
@@ -335,6 +337,12 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
         rank_traces = {captured.rank: captured.traces for captured in variant.ranks}
         trace = (rank_traces.get(rank, Traces()) if rank else variant.traces).of(window)
         return _path_in_run(run_file, variant, trace) if trace is not None else None
+
+    def loader_path(self, run_file: str | Path, variant: Variant, rank: int = 0) -> Path | None:
+        """The folder of what the workers of that rank's loader recorded; None if nothing was."""
+        ranks = {captured.rank: captured.traces for captured in variant.ranks}
+        folder = (ranks.get(rank, Traces()) if rank else variant.traces).loader
+        return _path_in_run(run_file, variant, folder) if folder is not None else None
 
     def turn_paths(self, run_file: str | Path, variant: Variant) -> dict[int, Path]:
         """By round, the path of the trace that was taken after the last turn of its pass, where one was."""

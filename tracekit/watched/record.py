@@ -1,31 +1,24 @@
 """The record of a watch: a file of fixed size, mapped into memory, that can be read at any moment.
 
-It holds facts about the process and three rings: the last steps, the last slow ones, and the last minutes. An entry is
-written before the count that makes it part of its ring. What a process killed with SIGKILL has written so far is
-therefore whole, but for the oldest entry of a ring that has come round, which may be half overwritten: it is not read.
+It holds facts about the process and three rings (`tracekit.base.rings`): the last steps, the last slow ones, and the
+last minutes.
 """
 
 import mmap
-import os
-import struct
 import time
-from collections.abc import Sequence
 from enum import IntEnum, IntFlag
 from pathlib import Path
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import msgspec
 
+from tracekit.base.rings import Layout, Ring
 from tracekit.errors.reading import BadWatchError
 
 SCHEMA = "tracekit.watch/1"
 STEPS, SLOW, MINUTES = 10_000, 1_000, 10_080  # entries of each ring; the minutes of a week
 UNKNOWN = -1
-_MAGIC = b"tracekit.watch/1".ljust(24, b"\n")
 _FACTS_BYTES = 8192  # of the facts as JSON, padded with spaces
-_COUNTS = struct.Struct("<3Q")
-_COUNTS_AT = len(_MAGIC) + _FACTS_BYTES
-_RINGS_AT = _COUNTS_AT + _COUNTS.size
 
 
 class Flag(IntFlag):
@@ -119,46 +112,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
         return f"{at}-{self.process}-rank{self.rank}"
 
 
-_Entry = TypeVar("_Entry", Step, Minute)
-
-
-class _Ring(Generic[_Entry]):
-    """Entries of one kind at a place in the file."""
-
-    def __init__(self, memory: mmap.mmap, which: int, at: int, capacity: int, entry: type[_Entry]) -> None:
-        self._memory, self._at, self._capacity = memory, at, capacity
-        self._entry: type[_Entry] = entry
-        self._packed = struct.Struct(f"<{len(entry._fields)}q")
-        self._count_at = _COUNTS_AT + 8 * which
-
-    def append(self, entry: Sequence[int]) -> None:
-        """Write an entry over the oldest one, then count it."""
-        count = self.count
-        self._packed.pack_into(self._memory, self._at + count % self._capacity * self._packed.size, *entry)
-        struct.pack_into("<Q", self._memory, self._count_at, count + 1)
-
-    @property
-    def count(self) -> int:
-        """How many entries were ever written."""
-        count: int = struct.unpack_from("<Q", self._memory, self._count_at)[0]
-        return count
-
-    def entries(self) -> list[_Entry]:
-        """Those that are left, the oldest first."""
-        count = self.count
-        first = 0 if count < self._capacity else count - self._capacity + 1
-        read = (
-            self._packed.unpack_from(self._memory, self._at + index % self._capacity * self._packed.size)
-            for index in range(first, count)
-        )
-        return [self._entry._make(values) for values in read]
-
-
-def _ring_bytes(capacity: int, entry: type[Step] | type[Minute]) -> int:
-    return capacity * 8 * len(entry._fields)
-
-
-_SIZE = _RINGS_AT + _ring_bytes(STEPS, Step) + _ring_bytes(SLOW, Step) + _ring_bytes(MINUTES, Minute)
+_LAYOUT = Layout(SCHEMA, _FACTS_BYTES, ((Step, STEPS), (Step, SLOW), (Minute, MINUTES)))
 
 
 class Record:
@@ -166,12 +120,9 @@ class Record:
 
     def __init__(self, memory: mmap.mmap, facts: Facts) -> None:
         self.facts, self._memory = facts, memory
-        at = _RINGS_AT
-        self.steps = _Ring(memory, 0, at, STEPS, Step)
-        at += _ring_bytes(STEPS, Step)
-        self.slow = _Ring(memory, 1, at, SLOW, Step)
-        at += _ring_bytes(SLOW, Step)
-        self.minutes = _Ring(memory, 2, at, MINUTES, Minute)
+        self.steps: Ring[Step] = _LAYOUT.ring(memory, 0)
+        self.slow: Ring[Step] = _LAYOUT.ring(memory, 1)
+        self.minutes: Ring[Minute] = _LAYOUT.ring(memory, 2)
 
     @staticmethod
     def create(path: Path, facts: Facts) -> "Record":
@@ -181,33 +132,15 @@ class Record:
         if len(encoded) > _FACTS_BYTES:  # the script's path is all that can be long
             facts = msgspec.structs.replace(facts, script=facts.script[:1000])
             encoded = msgspec.json.encode(facts)
-        part = path.with_name(f"{path.name}.{os.getpid()}.part")
-        try:
-            with open(part, "xb+") as file:
-                file.write(_MAGIC + encoded.ljust(_FACTS_BYTES))
-                file.truncate(_SIZE)
-                file.flush()
-                memory = mmap.mmap(file.fileno(), _SIZE)
-            os.link(part, path)  # unlike a rename, it never replaces
-        finally:
-            part.unlink(missing_ok=True)
-        return Record(memory, facts)
+        return Record(_LAYOUT.create(path, encoded), facts)
 
     @staticmethod
     def open(path: Path) -> "Record":
         """Read a record, also one that is being written. Raises BadWatchError."""
         try:
-            with open(path, "rb") as file:
-                memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except (OSError, ValueError) as error:
-            raise BadWatchError(path, str(error)) from None
-        if memory[: len(_MAGIC)] != _MAGIC:
-            raise BadWatchError(path, "it does not begin like a record of a watch")
-        if len(memory) != _SIZE:
-            raise BadWatchError(path, f"it has {len(memory):,} bytes instead of {_SIZE:,}")
-        try:
-            facts = msgspec.json.decode(memory[len(_MAGIC) : _COUNTS_AT].rstrip(), type=Facts)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            memory = _LAYOUT.open(path)
+            facts = msgspec.json.decode(_LAYOUT.facts(memory), type=Facts)
+        except (OSError, ValueError, RecursionError, msgspec.MsgspecError) as error:
             raise BadWatchError(path, str(error)) from None
         return Record(memory, facts)
 

@@ -32,6 +32,7 @@ from tracekit.capture.device import activities, is_gpu, synchronize
 from tracekit.capture.environment import versions
 from tracekit.capture.job import Job, PassResult, store_so_far
 from tracekit.compile_log.ledger import StepStart, ledger
+from tracekit.loading.record import FOLDER
 from tracekit.run import Profiled, Traces, Window
 from tracekit.statistics.typical_step import StepPattern, costliest_start, typical_step
 from tracekit.vocabulary.event_names import OWN_WAIT
@@ -134,7 +135,8 @@ class _Taking:
         outcome = effective(self.job, happened)
         if "cold" in self.names and not _sees_gpu(COLD, self.job) and self.job.device != "cpu":
             outcome = outcome.plus([_COLD_WITHOUT_GPU])
-        traces, graphs = Traces(**self.names), self.graphs.first(len(self.starts))
+        loader = FOLDER if Path(self.job.folder, FOLDER).is_dir() else None
+        traces, graphs = Traces(**self.names, loader=loader), self.graphs.first(len(self.starts))
         return PassResult(traces=traces, profiled=self.profiled, ledger=happened, effective=outcome, graphs=graphs)
 
     def step(self) -> timing.Steps[None]:

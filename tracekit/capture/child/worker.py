@@ -21,6 +21,7 @@ from tracekit.capture import compiler
 from tracekit.capture.child import forks, recipe, script, timing
 from tracekit.capture.child.clocks import stopwatch
 from tracekit.capture.child.file_journal import FileJournal
+from tracekit.capture.child.loaders import RecordedLoaders
 from tracekit.capture.child.loss_check import (
     GradientNorms,
     Losses,
@@ -43,6 +44,7 @@ from tracekit.capture.job import RESULT, Job, PassResult
 from tracekit.capture.options import parse_all
 from tracekit.compile_log.ledger import total_ns
 from tracekit.errors import TracekitError
+from tracekit.loading.record import FOLDER
 from tracekit.run import Effective, Training, divergence
 
 _inherited = SimpleNamespace(module=None, feed=None)  # what a fork finds that its parent has prepared
@@ -176,7 +178,7 @@ def _be_forked(job: Job) -> PassResult:
 
 
 def _profile(job: Job, notes: list[str]) -> PassResult:
-    with _recorder() as recorder:
+    with _recorder() as recorder, RecordedLoaders(Path(job.folder, FOLDER), job.rank):
         if job.is_script:
             return script.run(job, lambda graphs: profile(job, recorder, graphs), recorder)
         feed = _feed(job, notes, mark_loading=True)

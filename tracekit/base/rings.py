@@ -1,0 +1,113 @@
+"""A file of rings: records of fixed size, mapped into memory, that can be read at any moment, also after a kill.
+
+After its kind and its facts, the file holds for each ring how many entries were ever written, and then the rings. An
+entry is written before the count that makes it part of its ring. What a process killed with SIGKILL has written so far
+is therefore whole, but for the oldest entry of a ring that has come round, which may be half overwritten: it is not
+read.
+"""
+
+import mmap
+import os
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, TypeVar
+
+_KIND_BYTES = 24
+
+Entry = TypeVar("Entry", bound=tuple[int, ...])
+
+
+class Ring(Generic[Entry]):
+    """Entries of one kind at a place in a file: named tuples of integers."""
+
+    def __init__(self, memory: mmap.mmap, count_at: int, at: int, capacity: int, entry: Any) -> None:
+        self._memory, self._count_at, self._at, self._capacity = memory, count_at, at, capacity
+        self._entry = entry
+        self._packed = struct.Struct(f"<{len(entry._fields)}q")
+
+    def append(self, entry: Sequence[int]) -> None:
+        """Write an entry over the oldest one, then count it."""
+        count = self.count
+        self._packed.pack_into(self._memory, self._at + count % self._capacity * self._packed.size, *entry)
+        struct.pack_into("<Q", self._memory, self._count_at, count + 1)
+
+    @property
+    def count(self) -> int:
+        """How many entries were ever written."""
+        count: int = struct.unpack_from("<Q", self._memory, self._count_at)[0]
+        return count
+
+    def entries(self) -> list[Entry]:
+        """Those that are left, the oldest first."""
+        count = self.count
+        first = 0 if count < self._capacity else count - self._capacity + 1
+        read = (
+            self._packed.unpack_from(self._memory, self._at + index % self._capacity * self._packed.size)
+            for index in range(first, count)
+        )
+        return [self._entry._make(values) for values in read]
+
+
+class Layout(NamedTuple):
+    """What a file of rings consists of: `kind`, as in `tracekit.watch/1`, the bytes of its facts, for each ring the
+    named tuple of its entries and how many it holds, and how many bytes follow the rings, for whatever else it has."""
+
+    kind: str
+    facts_bytes: int
+    rings: tuple[tuple[Any, int], ...]
+    rest_bytes: int = 0
+
+    @property
+    def _counts_at(self) -> int:
+        return _KIND_BYTES + self.facts_bytes
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return self.rest_at + self.rest_bytes
+
+    @property
+    def rest_at(self) -> int:
+        """Where what follows the rings begins."""
+        return self._counts_at + sum(8 + 8 * len(entry._fields) * capacity for entry, capacity in self.rings)
+
+    def create(self, path: Path, facts: bytes) -> mmap.mmap:
+        """Make the file, of which most takes no room on the disk until it is written. Raises OSError, also if there is
+        such a file already."""
+        part = path.with_name(f"{path.name}.{os.getpid()}.part")
+        try:
+            with open(part, "xb+") as file:
+                file.write(self._beginning + facts.ljust(self.facts_bytes))
+                file.truncate(self.size)
+                file.flush()
+                memory = mmap.mmap(file.fileno(), self.size)
+            os.link(part, path)  # unlike a rename, it never replaces
+        finally:
+            part.unlink(missing_ok=True)
+        return memory
+
+    def open(self, path: Path) -> mmap.mmap:
+        """Map a file to read it, also one that is being written. Raises OSError or ValueError, which says why."""
+        with open(path, "rb") as file:
+            memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        if memory[:_KIND_BYTES] != self._beginning:
+            raise ValueError(f"it does not begin with {self.kind}")
+        if len(memory) != self.size:
+            raise ValueError(f"it has {len(memory):,} bytes instead of {self.size:,}")
+        return memory
+
+    def facts(self, memory: mmap.mmap) -> bytes:
+        """The facts of a mapped file, as they were given."""
+        return memory[_KIND_BYTES : self._counts_at].rstrip()
+
+    def ring(self, memory: mmap.mmap, which: int) -> Ring[Any]:
+        """One of the rings of a mapped file."""
+        at = self._counts_at + 8 * len(self.rings)
+        at += sum(8 * len(entry._fields) * capacity for entry, capacity in self.rings[:which])
+        entry, capacity = self.rings[which]
+        return Ring(memory, self._counts_at + 8 * which, at, capacity, entry)
+
+    @property
+    def _beginning(self) -> bytes:
+        return self.kind.encode().ljust(_KIND_BYTES, b"\n")

@@ -29,6 +29,8 @@ _ALLOWED = {
     ("trace/reading/source.py", "fsspec"),  # an address that the user names
     ("ranks/readers.py", "distributed"),  # --cluster
     ("agent/tools/running.py", "subprocess"),  # audit and capture, with --allow-run
+    ("integrations/handler.py", "socket"),  # the name of this host
+    ("integrations/results.py", "subprocess"),  # a report, when a training has ended
     ("tui/exporting.py", "subprocess"),  # the user's editor
     ("cli/start_up.py", "ctypes"),  # a setting of the C library's
 }

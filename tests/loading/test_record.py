@@ -120,7 +120,7 @@ def test_numbers_that_cannot_be_are_left_out(tmp_path):
     record.samples.append(Sample(-1, 0))
     record.samples.append(Sample(5, 1 << 40))
     record.requests.append(Request(7, 0, 0, 30, 20, 10))
-    struct.pack_into("<Q", record._memory, _LAYOUT._counts_at + 16, (1 << 64) - 1)  # samples
+    struct.pack_into("<Q", record._memory, _LAYOUT.counts_at + 16, (1 << 64) - 1)  # samples
     (recorded,) = read_all(tmp_path)
     assert [batch.number for batch in recorded.batches] == [1]
     assert recorded.requests == []

@@ -11,7 +11,7 @@ from tracekit.errors.reading import BadWatchError
 from tracekit.watched import Cause, Flag, Record
 from tracekit.watched.course import course
 from tracekit.watched.reading import is_watch, read_watch
-from tracekit.watched.record import _COUNTS_AT, _RINGS_AT, STEPS, Step
+from tracekit.watched.record import LAYOUT, STEPS, Step
 
 LATE = {"step_ns": 40 * MS, "waited_ns": 41 * MS, "worker": 2}
 STEP_BYTES = 8 * len(Step._fields)
@@ -111,7 +111,7 @@ def test_a_folder_without_records_is_no_watch(tmp_path):
 def test_a_record_that_cannot_be_read_is_named_beside_one_that_can(tmp_path):
     write(tmp_path, steps(100, {}))
     (tmp_path / "torn.watch").write_bytes(b"tracekit.watch/1")
-    (error,) = read_watch(tmp_path).unreadable
+    ((_, error),) = read_watch(tmp_path).unreadable
     assert "torn.watch is not a record" in str(error)
     with pytest.raises(BadWatchError):
         read_watch(tmp_path / "torn.watch")
@@ -145,7 +145,7 @@ def test_a_step_that_no_watch_writes_is_left_out_and_counted(tmp_path, damage):
     path = write(tmp_path, steps(100, {}))
     content = bytearray(path.read_bytes())
     for name, value in damage.items():
-        at = _RINGS_AT + 50 * STEP_BYTES + 8 * Step._fields.index(name)
+        at = LAYOUT.rings_at + 50 * STEP_BYTES + 8 * Step._fields.index(name)
         content[at : at + 8] = struct.pack("<q", value)
     path.write_bytes(content)
     read = read_watch(tmp_path).shown
@@ -159,7 +159,9 @@ def test_damage_anywhere_ends_in_an_error_or_in_a_report(tmp_path):
     for _ in range(60):
         content = bytearray(sound)
         for _ in range(source.choice((1, 5, 200))):
-            at = source.choice((source.randrange(8_300), _COUNTS_AT + source.randrange(24), source.randrange(60_000)))
+            at = source.choice(
+                (source.randrange(8_300), LAYOUT.counts_at + source.randrange(24), source.randrange(60_000))
+            )
             content[at] = source.choice((0, 1, 0x7F, 0x80, 0xFF, source.randrange(256)))
         path.write_bytes(content)
         try:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
-_KIND_BYTES = 24
+KIND_BYTES = 24
 
 Entry = TypeVar("Entry", bound=tuple[int, ...])
 
@@ -59,8 +59,14 @@ class Layout(NamedTuple):
     rest_bytes: int = 0
 
     @property
-    def _counts_at(self) -> int:
-        return _KIND_BYTES + self.facts_bytes
+    def counts_at(self) -> int:
+        """Where the counts of the rings begin, of eight bytes each."""
+        return KIND_BYTES + self.facts_bytes
+
+    @property
+    def rings_at(self) -> int:
+        """Where the first ring begins."""
+        return self.counts_at + 8 * len(self.rings)
 
     @property
     def size(self) -> int:
@@ -70,7 +76,7 @@ class Layout(NamedTuple):
     @property
     def rest_at(self) -> int:
         """Where what follows the rings begins."""
-        return self._counts_at + sum(8 + 8 * len(entry._fields) * capacity for entry, capacity in self.rings)
+        return self.rings_at + sum(8 * len(entry._fields) * capacity for entry, capacity in self.rings)
 
     def create(self, path: Path, facts: bytes) -> mmap.mmap:
         """Make the file, of which most takes no room on the disk until it is written. Raises OSError, also if there is
@@ -78,7 +84,7 @@ class Layout(NamedTuple):
         part = path.with_name(f"{path.name}.{os.getpid()}.part")
         try:
             with open(part, "xb+") as file:
-                file.write(self._beginning + facts.ljust(self.facts_bytes))
+                file.write(self.beginning + facts.ljust(self.facts_bytes))
                 file.truncate(self.size)
                 file.flush()
                 memory = mmap.mmap(file.fileno(), self.size)
@@ -91,7 +97,7 @@ class Layout(NamedTuple):
         """Map a file to read it, also one that is being written. Raises OSError or ValueError, which says why."""
         with open(path, "rb") as file:
             memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        if memory[:_KIND_BYTES] != self._beginning:
+        if memory[:KIND_BYTES] != self.beginning:
             raise ValueError(f"it does not begin with {self.kind}")
         if len(memory) != self.size:
             raise ValueError(f"it has {len(memory):,} bytes instead of {self.size:,}")
@@ -99,15 +105,15 @@ class Layout(NamedTuple):
 
     def facts(self, memory: mmap.mmap) -> bytes:
         """The facts of a mapped file, as they were given."""
-        return memory[_KIND_BYTES : self._counts_at].rstrip()
+        return memory[KIND_BYTES : self.counts_at].rstrip()
 
     def ring(self, memory: mmap.mmap, which: int) -> Ring[Any]:
         """One of the rings of a mapped file."""
-        at = self._counts_at + 8 * len(self.rings)
-        at += sum(8 * len(entry._fields) * capacity for entry, capacity in self.rings[:which])
+        at = self.rings_at + sum(8 * len(entry._fields) * capacity for entry, capacity in self.rings[:which])
         entry, capacity = self.rings[which]
-        return Ring(memory, self._counts_at + 8 * which, at, capacity, entry)
+        return Ring(memory, self.counts_at + 8 * which, at, capacity, entry)
 
     @property
-    def _beginning(self) -> bytes:
-        return self.kind.encode().ljust(_KIND_BYTES, b"\n")
+    def beginning(self) -> bytes:
+        """The first bytes of each such file."""
+        return self.kind.encode().ljust(KIND_BYTES, b"\n")

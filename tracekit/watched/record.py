@@ -112,7 +112,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
         return f"{at}-{self.process}-rank{self.rank}"
 
 
-_LAYOUT = Layout(SCHEMA, _FACTS_BYTES, ((Step, STEPS), (Step, SLOW), (Minute, MINUTES)))
+LAYOUT = Layout(SCHEMA, _FACTS_BYTES, ((Step, STEPS), (Step, SLOW), (Minute, MINUTES)))
 
 
 class Record:
@@ -120,9 +120,9 @@ class Record:
 
     def __init__(self, memory: mmap.mmap, facts: Facts) -> None:
         self.facts, self._memory = facts, memory
-        self.steps: Ring[Step] = _LAYOUT.ring(memory, 0)
-        self.slow: Ring[Step] = _LAYOUT.ring(memory, 1)
-        self.minutes: Ring[Minute] = _LAYOUT.ring(memory, 2)
+        self.steps: Ring[Step] = LAYOUT.ring(memory, 0)
+        self.slow: Ring[Step] = LAYOUT.ring(memory, 1)
+        self.minutes: Ring[Minute] = LAYOUT.ring(memory, 2)
 
     @staticmethod
     def create(path: Path, facts: Facts) -> "Record":
@@ -132,14 +132,14 @@ class Record:
         if len(encoded) > _FACTS_BYTES:  # the script's path is all that can be long
             facts = msgspec.structs.replace(facts, script=facts.script[:1000])
             encoded = msgspec.json.encode(facts)
-        return Record(_LAYOUT.create(path, encoded), facts)
+        return Record(LAYOUT.create(path, encoded), facts)
 
     @staticmethod
     def open(path: Path) -> "Record":
         """Read a record, also one that is being written. Raises BadWatchError."""
         try:
-            memory = _LAYOUT.open(path)
-            facts = msgspec.json.decode(_LAYOUT.facts(memory), type=Facts)
+            memory = LAYOUT.open(path)
+            facts = msgspec.json.decode(LAYOUT.facts(memory), type=Facts)
         except (OSError, ValueError, RecursionError, msgspec.MsgspecError) as error:
             raise BadWatchError(path, str(error)) from None
         return Record(memory, facts)

@@ -8,7 +8,7 @@ scatter. A step is slow if it takes LEAST_NS longer than the level, and more tha
 
 The MAD alone would call each step of a rarer kind slow, where every fourth step ends with the optimizer. The tail
 begins at a high quantile of the ratios, and goes on STRETCH times as far as that is from a lower one: where ratios
-thin out exponentially, one in 20,000 is beyond it. Of two such pairs the nearer tail counts, because a rarer kind of
+thin out exponentially, one in 80,000 is beyond it. Of two such pairs the nearer tail counts, because a rarer kind of
 step can lie between the quantiles of one pair, but not of both.
 
 A step that takes as long as the ones before it at the same interval, such as the first of each epoch, is periodic
@@ -27,7 +27,7 @@ from tracekit.watched.record import UNKNOWN, Step
 LEAST_SHARE = 0.25  # of the level
 LEAST_NS = 5_000_000  # an operating system takes the processor away for so long now and then
 DEVIATIONS = 20  # times the MAD: one value in 10,000 of Student's t with 4 degrees of freedom is beyond 18 of them
-STRETCH = 5
+STRETCH = 6
 MOST_TAILS = 3  # of two kinds that are as frequent, the MAD says nothing
 TAILS = ((0.80, 0.95), (0.92, 0.98))  # the share beyond the second quantile is a quarter of that beyond the first
 LEVEL_STEPS, RATIOS = 31, 512

@@ -20,7 +20,7 @@ FIGURES = {"tracekit/step_ms": 2.0}
 class Watch:
     path = None
 
-    def __init__(self, folder, step, ranks):
+    def __init__(self, folder, step):
         self.folder, self.words, self.calls = folder, step, []
 
     def step(self):
@@ -40,8 +40,8 @@ class Watch:
 def watches(monkeypatch):
     made = []
 
-    def watch(folder, *, step, ranks):
-        made.append(Watch(folder, step, ranks))
+    def watch(folder, *, step):
+        made.append(Watch(folder, step))
         return made[-1]
 
     monkeypatch.setattr(tracekit, "watch", watch, raising=False)

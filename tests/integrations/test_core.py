@@ -52,7 +52,7 @@ def training(monkeypatch, tmp_path):
             return watches[-1]
 
         monkeypatch.setattr(tracekit, "watch", watch, raising=False)
-        loop = Loop(tmp_path, options.get("ranks", "0"))
+        loop = Loop(tmp_path, options)
         loop.begin("a step", log or (lambda figures, number: logged.append((number, figures))))
         for number in range(1, 6):
             if number == 3:
@@ -72,7 +72,7 @@ def test_steps_and_what_is_apart_reach_the_watch_and_figures_the_log(training):
     assert steps == ["step", "step", "apart", "step", "step", "step", "close"]
     assert [number for number, _ in logged] == [2, 4, 5, 5]
     assert logged[-1] == (5, {"tracekit/step_ms": 2.0})
-    assert watch.given == {"step": "a step", "ranks": "0"}
+    assert watch.given == {"step": "a step"}
 
 
 def test_the_shares_of_a_trace_join_the_last_figures(training, monkeypatch, tmp_path):
@@ -153,8 +153,36 @@ def test_a_trace_that_cannot_be_read_leaves_the_figures_of_the_watch(training, c
 def test_it_can_be_switched_off_and_other_ranks_are_left_alone(training, monkeypatch, variables, ranks, watched):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    watch, logged = training(ranks=ranks)
+    watch, logged = training(**({} if ranks == "0" else {"ranks": ranks}))
     assert (watch is not None) == bool(logged) == watched
+
+
+def test_options_reach_the_watch(training):
+    watch, _ = training(stacks=True)
+    assert watch.given == {"step": "a step", "stacks": True}
+
+
+def test_a_training_that_was_interrupted_gives_way_to_the_next(monkeypatch, tmp_path):
+    """A process has one watch at most, and in a notebook no callback hears of an interruption."""
+    watches = []
+    monkeypatch.setattr(
+        tracekit, "watch", lambda *_, **__: watches.append(Watch(tmp_path, "")) or watches[-1], raising=False
+    )
+    for _ in range(2):
+        loop = Loop(tmp_path, {})
+        loop.begin("a step", lambda *_: None)
+        loop.step(1)
+    assert [watch.calls for watch in watches] == [["step", "close"], ["step"]]
+    loop.abandon()
+    assert watches[1].calls == ["step", "close"]
+
+
+def test_a_training_that_fails_is_left_even_where_the_watch_fails_too(monkeypatch, tmp_path, caplog):
+    monkeypatch.setattr(tracekit, "watch", lambda *_, **__: Watch(tmp_path, "close"), raising=False)
+    loop = Loop(tmp_path, {})
+    loop.begin("a step", lambda *_: None)
+    loop.abandon()
+    assert len(caplog.records) == 1
 
 
 def test_ctrl_c_is_the_training_s(training):

@@ -18,15 +18,15 @@ if find_spec("accelerate") is None:
 
 
 @contextmanager
-def watch(accelerator: Any, folder: str | Path = "watch", *, ranks: str = "0") -> Iterator[Loop]:
+def watch(accelerator: Any, folder: str | Path = "watch", **options: Any) -> Iterator[Loop]:
     """Watch each step of the loop inside (`tracekit.watch`); at its end, `accelerator.log` is given the figures.
 
     A step is one of the first optimizer that was prepared: where gradients are accumulated, micro-batches before it are
     part of it. What follows the last batch of a loader, such as an evaluation, is set apart, and so are steps in which
     `save_state` is called; `apart()` of the result sets others apart, and its `summary()` has the figures so far, for
-    the loop's own calls of `accelerator.log`.
+    the loop's own calls of `accelerator.log`. Options are those of `tracekit.watch`.
     """
-    loop = Loop(folder, ranks)
+    loop = Loop(folder, options)
 
     def stepped(*_: Any) -> None:
         loop.step(loop.steps + 1)
@@ -39,7 +39,7 @@ def watch(accelerator: Any, folder: str | Path = "watch", *, ranks: str = "0") -
             step = f"a step of {type(optimizer.optimizer).__name__}, prepared by Accelerate"
             hooks.callback(optimizer.optimizer.register_step_post_hook(stepped).remove)
         hooks.callback(accelerator.register_save_state_pre_hook(lambda *_: loop.apart()).remove)
-        hooks.callback(loop.release)  # where the loop ends with an exception
+        hooks.callback(loop.abandon)  # where the loop ends with an exception
         # Without a step: the loop counts its own when it logs, and trackers drop what comes with a lower one.
         loop.begin(step, lambda figures, step: accelerator.log(figures))
         yield loop

@@ -110,12 +110,12 @@ class Watch(Protocol):
 
 
 class Loop(Part):
-    """A training loop that a framework drives. No method raises an exception."""
+    """A training loop that a framework drives, whose watch has these options. Only `release` raises exceptions."""
 
     name = "tracekit's callback"
 
-    def __init__(self, folder: str | Path, ranks: str) -> None:
-        self.folder, self.ranks = Path(folder), ranks
+    def __init__(self, folder: str | Path, options: dict[str, Any]) -> None:
+        self.folder, self.options = Path(folder), options
         self.steps = 0
         self._watch: Watch | None = None
         self._log: Callable[[Figures, int], Any] = lambda figures, number: None
@@ -124,10 +124,12 @@ class Loop(Part):
     def begin(self, step: str, log: Callable[[Figures, int], Any]) -> None:
         """Watch the steps from now on, each of which is a `step`, in words, if that is not empty. `log` is given
         figures, and the number of the step that they were known at."""
-        self.release()
-        if not is_off(self.ranks):
+        for interrupted in _under_way:  # as in a notebook, where nothing has told that its training is over
+            interrupted.release()
+        if not is_off(self.options.get("ranks", "0")):
             self.steps, self._log = 0, log
-            self._watch = tracekit.watch(self.folder, step=step, ranks=self.ranks)
+            self._watch = tracekit.watch(self.folder, step=step, **self.options)
+            _under_way[:] = [self]
 
     @harmless
     def step(self, number: int, log_every: int = 0) -> None:
@@ -174,8 +176,13 @@ class Loop(Part):
         trace = results.latest_trace(record)
         return results.shares(trace) if trace is not None else {}
 
+    @harmless
+    def abandon(self) -> None:
+        """End the watch without a word: the training has failed, or has been logged already."""
+        self.release()
+
     def release(self) -> None:
-        """End the watch without a word, as where the training has failed."""
+        """End the watch."""
         watch, self._watch = self._watch, None
         if watch is not None:
             watch.close()
@@ -183,3 +190,6 @@ class Loop(Part):
     def _give(self, figures: Figures, number: int) -> None:
         if figures:
             self._log(figures, number)
+
+
+_under_way: list[Loop] = []  # the loop that is watched: a process has one watch at most

@@ -141,7 +141,7 @@ class TraceHandler(Part):
         stop = profiler.stop
 
         def stop_and_finish() -> None:
-            del profiler.stop
+            vars(profiler).pop("stop", None)
             stop()
             self.finish()
 

@@ -27,11 +27,11 @@ class TracekitCallback(_callback()):  # type: ignore[misc]
 
     A step is a batch after which an optimizer has stepped: with accumulated gradients, batches before it are part of
     it. Steps in which a validation, a checkpoint or the end of an epoch falls are set apart. Every `log_every_n_steps`
-    steps, and at the end, the Trainer's loggers are given the figures.
+    steps, and at the end, the Trainer's loggers are given the figures. Options are those of `tracekit.watch`.
     """
 
-    def __init__(self, folder: str | Path = "watch", *, ranks: str = "0") -> None:
-        self._loop = Loop(folder, ranks)
+    def __init__(self, folder: str | Path = "watch", **options: Any) -> None:
+        self._loop = Loop(folder, options)
         self._global_step = 0
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
@@ -69,4 +69,4 @@ class TracekitCallback(_callback()):  # type: ignore[misc]
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
         """The training ends with an exception of its own."""
-        self._loop.release()
+        self._loop.abandon()

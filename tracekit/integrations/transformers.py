@@ -21,11 +21,11 @@ class TracekitCallback(TrainerCallback):  # type: ignore[misc]
 
     A step is one of the optimizer: with `gradient_accumulation_steps`, it has as many micro-batches. Steps in which an
     evaluation, a checkpoint or the end of an epoch falls are set apart. Whenever the Trainer logs a loss, and at the
-    end, its `log` is given the figures.
+    end, its `log` is given the figures. Options are those of `tracekit.watch`.
     """
 
-    def __init__(self, folder: str | Path = "watch", *, ranks: str = "0") -> None:
-        self._loop = Loop(folder, ranks)
+    def __init__(self, folder: str | Path = "watch", **options: Any) -> None:
+        self._loop = Loop(folder, options)
         self._logs = False
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:

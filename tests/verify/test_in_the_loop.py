@@ -19,7 +19,8 @@ from tracekit.watched import Flag, Record
 
 pytestmark = pytest.mark.skipif(not os.environ.get("TRACEKIT_VERIFY"), reason="TRACEKIT_VERIFY is not set: make verify")
 PAGE = Path(__file__).parents[2] / "docs" / "in-the-loop.md"
-EXAMPLES = dict(re.findall(r"^## With (?:the Trainer of )?([\w.]+)\n+```python\n(.*?)```", PAGE.read_text(), re.M | re.S))
+HEADED = r"^## With (?:the Trainer of )?([\w.]+)\n+```python\n(.*?)```"
+EXAMPLES = dict(re.findall(HEADED, PAGE.read_text(), re.M | re.S))
 assert [*EXAMPLES] == ["torch.profiler", "Lightning", "transformers", "Accelerate"]
 EXAMPLES["pytorch_lightning"] = EXAMPLES["Lightning"].replace("import lightning as L", "import pytorch_lightning as L")
 NEEDS = {"Lightning": "lightning", "transformers": "transformers", "Accelerate": "accelerate"}

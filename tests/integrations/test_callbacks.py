@@ -221,6 +221,15 @@ def test_accelerate_whose_loop_fails(watches, integration):
         assert accelerator.logged == []
 
 
+def test_accelerate_that_is_not_as_it_was(watches, integration, caplog):
+    """Private names may change: it says so, and the loop trains."""
+    accelerator = SimpleNamespace()
+    with integration("accelerate").watch(accelerator) as loop:
+        assert loop.summary() == {}
+    assert watches == []
+    assert len(caplog.records) == 1
+
+
 @pytest.mark.parametrize("framework", ["lightning", "transformers", "accelerate"])
 def test_a_framework_that_is_missing_is_one_sentence(monkeypatch, framework):
     for name in (framework, "pytorch_lightning"):

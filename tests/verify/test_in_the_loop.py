@@ -70,6 +70,25 @@ profiler = PyTorchProfiler(on_trace_ready=tracekit.trace_handler("traces"))
 L.Trainer(max_epochs=1, limit_train_batches=12, limit_val_batches=0, accelerator="cpu", profiler=profiler,
     logger=False, enable_checkpointing=False, enable_progress_bar=False).fit(BoringModel())
 """,
+    "transformers": """
+import torch, tracekit
+from torch.utils.data import Dataset
+from transformers import Trainer, TrainerCallback, TrainingArguments
+class Points(Dataset):
+    def __len__(self): return 64
+    def __getitem__(self, at): return {"x": torch.randn(8)}
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = torch.nn.Linear(8, 1)
+    def forward(self, x): return {"loss": self.net(x).square().mean()}
+class Steps(TrainerCallback):
+    def on_step_end(self, *_, **__): profiler.step()
+arguments = TrainingArguments("trained", max_steps=8, use_cpu=True, report_to=[], save_strategy="no")
+schedule = torch.profiler.schedule(wait=1, warmup=1, active=2, repeat=1)
+with torch.profiler.profile(schedule=schedule, on_trace_ready=tracekit.trace_handler("traces")) as profiler:
+    Trainer(Net(), arguments, train_dataset=Points(), callbacks=[Steps()]).train()
+""",
     "torch_geometric": """
 import torch, tracekit
 from torch_geometric.nn import GCNConv

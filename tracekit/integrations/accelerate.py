@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tracekit.errors.training import NoFrameworkError
-from tracekit.integrations.core import Loop
+from tracekit.integrations.core import Loop, harmless
 
 if find_spec("accelerate") is None:
     raise NoFrameworkError("accelerate")
@@ -26,21 +26,43 @@ def watch(accelerator: Any, folder: str | Path = "watch", **options: Any) -> Ite
     `save_state` is called; `apart()` of the result sets others apart, and its `summary()` has the figures so far, for
     the loop's own calls of `accelerator.log`. Options are those of `tracekit.watch`.
     """
-    loop = Loop(folder, options)
-
-    def stepped(*_: Any) -> None:
-        loop.step(loop.steps + 1)
-        if accelerator.gradient_state.end_of_dataloader:
-            loop.apart()
-
-    step = ""  # where no optimizer was prepared, the watch itself finds steps
-    with ExitStack() as hooks:
-        for optimizer in accelerator._optimizers[:1]:
-            step = f"a step of {type(optimizer.optimizer).__name__}, prepared by Accelerate"
-            hooks.callback(optimizer.optimizer.register_step_post_hook(stepped).remove)
-        hooks.callback(accelerator.register_save_state_pre_hook(lambda *_: loop.apart()).remove)
-        hooks.callback(loop.abandon)  # where the loop ends with an exception
-        # Without a step: the loop counts its own when it logs, and trackers drop what comes with a lower one.
-        loop.begin(step, lambda figures, step: accelerator.log(figures))
+    loop = _AcceleratedLoop(accelerator, folder, options)
+    loop.attach()
+    try:
         yield loop
         loop.end(loop.steps)
+    finally:
+        loop.abandon()
+
+
+class _AcceleratedLoop(Loop):
+    """A loop between whose lines Accelerate and the optimizer call hooks."""
+
+    def __init__(self, accelerator: Any, folder: str | Path, options: dict[str, Any]) -> None:
+        super().__init__(folder, options)
+        self._accelerator = accelerator
+        self._hooks = ExitStack()
+
+    @harmless
+    def attach(self) -> None:
+        """Put the hooks in, and begin."""
+        accelerator, step = self._accelerator, ""
+        for prepared in accelerator._optimizers[:1]:
+            optimizer = prepared.optimizer
+            if hasattr(optimizer, "register_step_post_hook"):  # else it is no optimizer of torch's, as DeepSpeed's
+                step = f"a step of {type(optimizer).__name__}, prepared by Accelerate"
+                self._hooks.callback(optimizer.register_step_post_hook(self._stepped).remove)
+        self._hooks.callback(accelerator.register_save_state_pre_hook(lambda *_: self.apart()).remove)
+        # Without a number: the loop counts its own steps, and trackers drop what comes with a lower one than before.
+        self.begin(step, lambda figures, number: accelerator.log(figures))
+
+    @harmless
+    def _stepped(self, *_: Any) -> None:
+        self.step(self.steps + 1)
+        if self._accelerator.gradient_state.end_of_dataloader:
+            self.apart()
+
+    def release(self) -> None:
+        """Take the hooks out, too."""
+        self._hooks.close()
+        super().release()

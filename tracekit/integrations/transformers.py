@@ -73,7 +73,8 @@ def _trainer() -> Any:
     """The Trainer that calls this callback: only its `log` reaches every reporter, and a callback is not given it."""
     frame: FrameType | None = sys._getframe()
     while frame is not None:
-        if isinstance(caller := frame.f_locals.get("self"), Trainer):
+        caller = frame.f_locals.get("self")
+        if issubclass(type(caller), Trainer):  # isinstance would ask a proxy what it stands for, which may raise
             return caller
         frame = frame.f_back
     return None

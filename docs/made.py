@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 from docs import examples
+from tracekit import skill
 from tracekit.base.pages import KIND_TITLES, Kind, as_markdown
 from tracekit.faces.parquet import describe
 from tracekit.plots import plot
@@ -27,6 +28,8 @@ says what it rests on, when it is wrong, and what each cure changes: nothing but
 are added up in another order; or results. Of several, it names the last of these. `tracekit report --select` and
 `--ignore` take the ids of findings.
 """
+_EXPLAINED = "`tracekit explain-finding ID` says what each means, when it is wrong, and what to change."
+_LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 _LAWS = re.compile(r"(?<=<!-- laws -->\n).*?(?=<!-- /laws -->)", re.DOTALL)
 
 
@@ -53,7 +56,17 @@ def pages() -> dict[str, str]:
     return {**made, "explained.md": "\n".join(index)}
 
 
+def references() -> dict[str, str]:
+    """What the skill for agents refers to, by the path in its folder: ids of findings, and what no trace can tell."""
+    findings = [f"| `{page.id}` | {page.title} |" for page in all_pages() if page.kind == "finding"]
+    listed = "\n".join(["# Findings", "", _EXPLAINED, "", "| id | what it says |", "|---|---|", *findings, ""])
+    cannot = _LINK.sub(r"\1", (HERE / "cannot.md").read_text(encoding="utf-8"))
+    return {"references/findings.md": listed, "references/cannot.md": cannot}
+
+
 if __name__ == "__main__":
+    for path, text in references().items():
+        (skill.HERE / path).write_text(text, encoding="utf-8")
     examples.STORED.write_text(examples.made(), encoding="utf-8")
     for folder in FOLDERS.values():
         shutil.rmtree(HERE / folder, ignore_errors=True)

@@ -1,9 +1,11 @@
 """`tracekit mcp`: a server through which a language model's agent asks about runs and traces."""
 
 import argparse
+import sys
 from pathlib import Path
 
 from tracekit.cli.arguments import Verb, positive
+from tracekit.cli.output import tell
 from tracekit.errors.asking import FewBytesError, NeedsPackageError, NotConfidentialError
 from tracekit.errors.reading import NoSuchFileError
 
@@ -67,5 +69,7 @@ class McpVerb(Verb):
             raise FewBytesError(options.max_bytes, LEAST)
         if options.confidential and options.allow_run:
             raise NotConfidentialError("what a program says", "leave out --allow-run")
+        if sys.stdin.isatty():
+            tell("A client starts this, and talks to it in JSON: docs/agents.md has what to configure. Ctrl-C ends it.")
         serve(Settings(options.root, options.allow_run, options.max_bytes, options.mine))
         return 0

@@ -34,6 +34,7 @@ from tracekit.cli.plot import PlotVerb
 from tracekit.cli.recipes import RecipesVerb
 from tracekit.cli.report import ReportVerb
 from tracekit.cli.restore import RestoreVerb
+from tracekit.cli.skill import SkillVerb
 from tracekit.cli.sql import SqlVerb
 from tracekit.cli.start_up import admit_pandas, import_numpy, refuse_pandas
 from tracekit.cli.sweep import SweepVerb
@@ -66,6 +67,7 @@ VERBS: tuple[type[Verb], ...] = (
     RestoreVerb,
     DoctorVerb,
     McpVerb,
+    SkillVerb,
 )
 _EXIT_CODES = (
     "Exit codes: 0 success; 1 failure, or check found the run to be worse; 2 wrong usage; 3 check could not be made; "

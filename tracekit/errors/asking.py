@@ -170,6 +170,13 @@ class StandardOutputError(TracekitError):
         super().__init__(f"Standard output cannot be written to ({why}). Redirect it elsewhere.")
 
 
+class OtherFileError(TracekitError):
+    """A file that would be replaced, and is not one that tracekit wrote."""
+
+    def __init__(self, path: object) -> None:
+        super().__init__(f"{named(path)} is there, and is not tracekit's. Name another folder.")
+
+
 class NeedsFolderError(TracekitError):
     """A format of several files, without a folder to put them in."""
 

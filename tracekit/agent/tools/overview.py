@@ -117,6 +117,7 @@ def overview(workplace: Workplace, question: OverviewQuestion) -> Overview:
             for block in section["blocks"]
             if block["kind"] == "notes"
             for note in block["notes"]
+            if note["kind"] != "health"  # `broken_laws` has these
         ],
         **opened.limits(),
         next=[

@@ -20,7 +20,7 @@ from tracekit.errors.capturing import ProgramFailedError
 from tracekit.installed import python_path
 
 _PATIENCE_S = 60  # beyond the time that the program may take: to start, and to write
-_NAME = re.compile(r"[\w.-]+\.json")
+_NAME = re.compile(r"\w[\w.-]*\.json")
 
 Program = Annotated[
     str,

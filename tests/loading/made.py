@@ -1,8 +1,14 @@
 """Records of a loop and of its workers as they would be left, without any process; times in ms from BEGAN."""
 
-from tracekit.loading.record import Batch, Facts, Place, Recorded, Request, Sample
+import json
+from itertools import pairwise
+
+import small
+
+from tracekit.loading.record import Batch, Facts, Place, Record, Recorded, Request, Sample
 from tracekit.loading.stalls import Loading
 
+WAITS = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
 BEGAN = 1_780_000_000_000_000_000
 LINE = Place("data.py", 88, "__getitem__", "radius_graph", "torch_geometric/nn/pool/__init__.py")
 OTHER_LINE = Place("data.py", 91, "__getitem__")
@@ -52,6 +58,37 @@ class MadeLoading:
             for n in range(count)
         ]
         return [Recorded(loop, [], self.requests, [], {}), *workers]
+
+    def write(self, folder) -> None:
+        """The files that the processes would leave."""
+        for recorded in self.records():
+            record = Record.create(folder, recorded.facts)
+            for place in recorded.places.values():
+                record.number_of(place)
+            for ring, entries in (
+                (record.batches, recorded.batches),
+                (record.requests, recorded.requests),
+                (record.samples, recorded.samples),
+            ):
+                for entry in entries:
+                    ring.append(entry)
+            record.close()
+
+    def trace(self, folder, skipped: int = 9):
+        """The path of a trace of the loop, with the records beside it; the first batches are late in any case."""
+        self.write(folder / "loader")
+        events = []
+        for number, (request, after) in enumerate(pairwise(self.requests[skipped:])):
+            moments = request.asked_ns, request.returned_ns, after.asked_ns
+            start, got, end = ((ns - BEGAN) / 1000 for ns in moments)
+            events += [
+                small.step(number, start, end),
+                small.event("user_annotation", WAITS, start, got),
+                small.op("aten::mm", got, end),
+            ]
+        path = folder / "trace.json"
+        path.write_text(json.dumps({"traceEvents": events, "baseTimeNanoseconds": BEGAN}))
+        return path
 
     @property
     def loading(self) -> Loading:

@@ -15,6 +15,7 @@ from typing import Annotated, NamedTuple
 import msgspec
 
 from tracekit.base import disclosure
+from tracekit.base.names import sanitize
 from tracekit.base.rings import Layout, Ring
 
 FOLDER = "loader"  # beside the traces of a pass
@@ -203,11 +204,11 @@ def _is_ordered(moments: tuple[int, ...]) -> bool:
 
 def _shown(place: Place) -> Place:
     filter_ = disclosure.current()
-    if filter_ is None:
-        return place
-    file, function = filter_.place(place.file, place.function)
-    callee_file, callee = filter_.place(place.callee_file, place.callee) if place.callee else ("", "")
-    return Place(file, place.line, function, callee, callee_file)
+    if filter_ is not None:
+        file, function = filter_.place(place.file, place.function)
+        callee_file, callee = filter_.place(place.callee_file, place.callee) if place.callee else ("", "")
+        place = Place(file, place.line, function, callee, callee_file)
+    return Place(*(sanitize(part) if isinstance(part, str) else part for part in place))
 
 
 def _is_running(process: int) -> bool:

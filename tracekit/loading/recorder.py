@@ -2,7 +2,8 @@
 
 Nothing of the dataset is wrapped: a batch begins when its indices arrive in the worker's queue, collating begins when
 `collate_fn` is called, and the batch is made when the worker puts it into the queue of results. A thread of that queue
-then pickles it and writes it to a pipe. Beside it, a thread looks 200 times a second at which line the worker is.
+then pickles it and writes it to a pipe. Another thread looks at which line the worker is: 200 times a second or, on a
+system where waking up is dear, as often as costs less than a hundredth of the time.
 """
 
 import multiprocessing.queues
@@ -20,6 +21,8 @@ from tracekit.loading.record import ELSEWHERE, Batch, Facts, Place, Record, Samp
 from tracekit.vocabulary.code_owner import GENERATED, PYTHON, TORCH, TRACEKIT, USER, CodeOwners
 
 _EVERY_S = 0.005
+_MOST_OF_TIME = 0.003  # that the sampler itself may compute; to make way for it costs the worker about as much again
+_CHECKED_EVERY = 16  # samples
 _MOST_OF_PATH, _MOST_OF_NAME = 160, 60  # characters: the end is kept
 _MOST_LOOKED_AT = 256  # objects of a batch, in which its tensors are looked for
 _DEEPEST = 6  # levels of nested objects, of which PyG's data have four
@@ -137,12 +140,16 @@ class _LineSampler:
 
     def _run(self) -> None:
         self._owners = CodeOwners()
+        every_s = _EVERY_S
         while True:
-            time.sleep(_EVERY_S)
-            if self._is_making():
-                frame = sys._current_frames().get(self._thread)
-                self._record.samples.append(Sample(time.time_ns(), self._number_of(frame)))
-                frame = None  # otherwise, it would keep the user's objects alive until the next sample
+            began_s = time.thread_time()
+            for _ in range(_CHECKED_EVERY):
+                time.sleep(every_s)
+                if self._is_making():
+                    frame = sys._current_frames().get(self._thread)
+                    self._record.samples.append(Sample(time.time_ns(), self._number_of(frame)))
+                    frame = None  # otherwise, it would keep the user's objects alive until the next sample
+            every_s = max(_EVERY_S, (time.thread_time() - began_s) / _CHECKED_EVERY / _MOST_OF_TIME)
 
     def _number_of(self, frame: FrameType | None) -> int:
         """The number of the place to name: the innermost frame of those whose owner ranks first."""

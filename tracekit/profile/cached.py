@@ -43,7 +43,7 @@ def name_of(profile: Profile, kind: str, *modules: str) -> str:
     """The name in the cache of a result of these modules; it depends on everything that they read of a variant."""
     cold = profile.cold.trace.path if profile.cold is not None else None
     detail = profile.detail_path
-    files = (cold, detail, detail and lines_path(detail))
+    files = (cold, detail, detail and lines_path(detail), profile.loader_folder)
     beside = (
         profile.name,
         profile.variant,

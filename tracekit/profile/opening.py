@@ -197,8 +197,17 @@ def _of_variant(
         with suppress(TracekitError):
             if (steady := run.trace_path(path, variant, rank=rank_part.rank)) is not None:
                 own_captures.append(Capture(steady, captures(steady)[0].attribution, rank=rank_part.rank))
-    turns = run.turn_paths(path, variant)
-    return Profile(variant.name, tuple(own_captures), variant, run, name, beside=tuple(unread), turns=turns)
+    ranks = [0, *(rank_part.rank for rank_part in variant.ranks)]
+    return Profile(
+        variant.name,
+        tuple(own_captures),
+        variant,
+        run,
+        name,
+        beside=tuple(unread),
+        turns=run.turn_paths(path, variant),
+        loaders={rank: folder for rank in ranks if (folder := run.loader_path(path, variant, rank)) is not None},
+    )
 
 
 def as_shown(error: TracekitError, path: Path) -> str:

@@ -21,11 +21,14 @@ from tracekit.engine.cached import known_attribution
 from tracekit.errors import TracekitError
 from tracekit.lines.means import OwnerMeans, known_means
 from tracekit.lines.ownership import Ownership
+from tracekit.loading.record import FOLDER
+from tracekit.loading.stalls import Loading, read_loading
 from tracekit.profile.start_up import ColdStep
 from tracekit.run import Window, Workload
 from tracekit.statistics.typical_step import StepPattern, step_pattern
 from tracekit.trace import Trace
 from tracekit.trace.facts import Breach, gravest_first
+from tracekit.trace.reading.source import is_address
 from tracekit.trace.rereading import Arguments, arguments
 from tracekit.trace.steps import in_steps
 from tracekit.vocabulary import lines_file
@@ -158,6 +161,7 @@ class Profile(Struct, frozen=True, dict=True):
     graphs: tuple[Graph, ...] = ()  # compiled ones of a bare trace, with their lines, where a compile log has them
     mine: tuple[str, ...] = ()  # packages that are the user's, where nothing recorded says so
     turns: Mapping[int, Path] = field(default_factory=dict)  # by round, short traces that were taken in turns
+    loaders: Mapping[int, Path] = field(default_factory=dict)  # by rank, folders of what the loader's workers recorded
     calibration: "Calibration | None" = None  # with which costs are to be told without the time of recording
     beside: tuple[Breach, ...] = ()  # laws broken by what was given beside the trace
     unshared: tuple[int, ...] = ()  # indices of steps of a kind that another variant's trace lacks: no figure has them
@@ -237,6 +241,20 @@ class Profile(Struct, frozen=True, dict=True):
         """The trace with stacks and shapes, if one was taken."""
         capture = self.capture("detail")
         return capture.path if capture is not None else None
+
+    @property
+    def loader_folder(self) -> Path | None:
+        """The folder of what the workers of its loader recorded; of a bare trace, the one beside it."""
+        main = self.capture("steady")
+        if main is None or is_address(main.path):
+            return None
+        return self.loaders.get(main.rank) if self.run is not None else main.path.parent / FOLDER
+
+    @_recorded
+    def loading(self) -> Loading | None:
+        """What the workers of its loader recorded; None if they did not, or the trace does not say when it was."""
+        folder = self.loader_folder
+        return read_loading(folder) if folder is not None and self.trace.base_ns else None
 
     @_recorded
     def module_paths(self) -> Mapping[str, str]:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tracekit.base.intervals import Bools, Ints
 from tracekit.base.pages import Cure
 from tracekit.base.units import count, duration, many, percent
-from tracekit.findings import Finding, FindingPage, Where, evidence, rule
+from tracekit.findings import Finding, FindingPage, Where, evidence, late_batches, rule
 from tracekit.findings.culprits import Culprit, by_name, plain, shares_of_buckets, where_of_event
 from tracekit.profile import LEAST_SHARE, Profile
 from tracekit.trace.roles import DATALOAD, OPERATOR, PYTHON
@@ -43,6 +43,10 @@ _FURTHER_AHEAD = (
     "Let the workers, which nearly keep up, work further ahead (prefetch_factor), and keep them alive between epochs "
     "(persistent_workers=True)."
 )
+_SOMETIMES = (
+    "Capture it with tracekit (tracekit capture, or tracekit.record), so that the workers record which batches are "
+    "slow, and at which line; meanwhile, let them work further ahead (prefetch_factor)."
+)
 _START = (
     "Keep the workers alive between epochs (persistent_workers=True), and leave the first step out of what you measure."
 )
@@ -72,17 +76,25 @@ _PAGE = FindingPage(
     "The loop waits for its next batch",
     says="""For at least 2 % of a step, the training loop waits for its next batch while the GPU is idle (or, on a CPU,
         nothing computes): it is inside the annotation `enumerate(DataLoader)…`, which PyTorch writes around each
-        request. The finding says whether batches are made in the training process itself (`num_workers=0`), by workers
-        that are late in most steps, or by workers that are only starting.""",
+        request. The finding says whether batches are made in the training process itself (`num_workers=0`) or by
+        workers. In a recording of tracekit's own, workers record themselves; then it says which of these it is: one
+        worker is slow, and at which line; all are busy, and how many would keep up; pickling, sending and receiving a
+        batch takes longer than making it; single batches are larger, or slow; the queue was full while the loop was
+        slow; the loop's own sampler takes the time; or batches that were sent reach the loop late.""",
     slow="""Until the batch is there, the loop launches nothing, and the GPU runs dry. In training a GNN, the time
         often goes to sampling neighbours, to slicing features, and to collating many small graphs, all of it on the
         CPU.""",
     cost="""It claims the bucket `dataload`. The number of workers that would keep up is what a step takes with the
-        wait divided by what it takes without; that assumes a core for each of them.""",
-    limits="""What workers do in their own processes, and how many there are, is not in the trace. A loop that draws
-        batches without PyTorch's DataLoader has no such annotation: its wait is reported as `python_bound` or
-        `idle_unexplained`. What it takes to send a batch from a worker is estimated, at 0.6 ms a tensor; where making
-        a batch takes no longer, the advice is to keep `num_workers=0`, and on another machine that may be wrong.""",
+        wait divided by what it takes without or, where workers recorded themselves, the time in which one makes a
+        batch divided by the time in which the loop works on one and receives it; that assumes a core for each of
+        them.""",
+    limits="""In a trace that another profiler took, nothing is known of what workers do in their own processes, nor how
+        many there are; what it takes to send a batch from one is estimated, at 0.6 ms a tensor; where making a batch
+        takes no longer, the advice is to keep `num_workers=0`, and on another machine that may be wrong. Where workers
+        recorded themselves, their lines are samples, at most 200 a second: a line that holds Python's lock is seen when
+        it lets it go, and one between two calls of C may be taken for the call after it. Only torch's own DataLoader is
+        recorded, and no worker that began before the recording did. A loop that draws batches without PyTorch's
+        DataLoader has no such annotation: its wait is reported as `python_bound` or `idle_unexplained`.""",
     cures=(
         Cure(
             """Load in other processes: `DataLoader(num_workers=…, persistent_workers=True, prefetch_factor=…)`; PyG's
@@ -107,11 +119,19 @@ def data_loading(profile: Profile) -> Iterator[Finding]:
     if mean is None or mean.parts["dataload"] < LEAST_SHARE * mean.step_ns:
         return
     waits = _Waits(profile, mean.parts["dataload"], mean.step_ns)
-    reason, advice = _in_process(waits) if waits.in_process else _of_workers(waits)
+    explanation = None if waits.in_process else late_batches.explained(profile)
+    if waits.in_process:
+        reason, advice = _in_process(waits)
+    elif explanation is not None:
+        reason, advice = late_batches.why(explanation), late_batches.advice(explanation)
+    else:
+        reason, advice = _of_workers(waits)
     culprit = waits.culprits[0] if waits.in_process and waits.culprits else None  # with workers, the loop only waits
     row = int(culprit.rows[0]) if culprit is not None else int(waits.spans[0]) if len(waits.spans) else -1
     name = plain(culprit.name) if culprit is not None else waits.loader
     location, lines = _line_of_wait(profile, row, name)
+    if explanation is not None and (place := late_batches.line_to_change(explanation)) is not None:
+        location = replace(location, file=place.file, line=place.line, function=place.function)
     yield Finding(
         "dataloader_bound",
         f"Data loader: the loop waits for its next batch{lines}",
@@ -155,9 +175,12 @@ def _in_process(waits: "_Waits") -> tuple[str, str]:
 
 
 def _of_workers(waits: "_Waits") -> tuple[str, str]:
-    """The trace does not show what keeps other processes busy, only how long the loop waits for them."""
-    if waits.steps_that_wait < _STEADY:
-        return ", but only at its start, until its workers deliver", _START
+    """Where they recorded nothing: the trace does not show what keeps other processes busy, only how long the loop
+    waits for them."""
+    if (late := waits.late_steps).sum() < _STEADY * len(late):
+        if not late[len(late) // 2 :].any():
+            return ", but only at its start, until its workers deliver", _START
+        return f", in {count(late.sum())} of {many(len(late), 'step')}", _SOMETIMES
     if (receiving := waits.receiving) >= _RECEIVING:
         return f", {percent(receiving)} of it to receive batches that its workers have made", _RECEIVES
     alone = waits.whole_ns - waits.step_ns
@@ -248,12 +271,12 @@ class _Waits(Struct, frozen=True, dict=True):
         return [culprit for culprit in culprits if culprit.step_ns >= _MIN_SHARE_TO_NAME * self.step_ns][:3]
 
     @property
-    def steps_that_wait(self) -> float:
-        """The share of counted steps that wait noticeably."""
+    def late_steps(self) -> Bools:
+        """Which counted steps wait noticeably."""
         pieces = self.profile.attribution.pieces
         waited = np.bincount(pieces.step[self.is_waiting], pieces.dur[self.is_waiting], len(self.profile.counted))
-        late = waited[self.profile.counted] >= _NOTICED * self.step_ns
-        return float(late.mean()) if len(late) else 0.0
+        late: Bools = waited[self.profile.counted] >= _NOTICED * self.step_ns
+        return late
 
     @cached_property
     def collating(self) -> float:

@@ -36,6 +36,7 @@ _SAMPLES = {
     "sample_traces/h100/pairs/loading-before.json.gz": ("dataloader_bound",),
     "sample_traces/h100/pairs/syncs-before.json.gz": ("gpu_bound_memory_bound", "sync_stall"),
     "sample_traces/h100/pipeline/1-dynamic.json.gz": ("compiled_code_entered", "graphs_prepared"),
+    "sample_traces/h100/self_loops/run.json": ("graph_building",),
     "sample_traces/h100/shapes/run.json": ("recompile_limit",),
     "sample_traces/h100/syncs/run.json": ("launch_bound",),
     "sample_traces/h100/shared-gpu.json.gz": ("queued_not_started",),

@@ -11,6 +11,7 @@ from tracekit.engine.buckets import KEYS
 from tracekit.lines.owners import PHASES
 from tracekit.trace.roles import BACKWARD_FRAME, BACKWARD_NODE, KERNEL, OPERATOR, PYTHON
 from tracekit.trace.schema import values
+from tracekit.vocabulary.graph_building import graph_builder
 
 
 class Twin:
@@ -95,6 +96,9 @@ class Twin:
 
     def phase(self, t, live):
         around = [e for e in self.of_thread[self.trace.threads.main] if e[6] and e[2] <= t < e[3]]
+        live_events = [e for e in self.of_thread[self.trace.threads.main] if e[2] <= t < e[3]]
+        if any(graph_builder(e[1]) for e in live_events):
+            return "graph building"
         if any(e[1].startswith("enumerate(DataLoader)") for e in around):
             return "data"
         if any(e[1].startswith("Optimizer.") for e in around):

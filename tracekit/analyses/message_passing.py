@@ -156,7 +156,7 @@ def _moved(recording: Profile) -> dict[tuple[str, str], list[tuple[int, int | No
     durations_ns, call_arguments = _taken_ns(trace, rows), arguments(trace, rows)
     groups: dict[tuple[str, str], list[tuple[int, int | None]]] = {}
     for row, numbers, ns in zip(rows.tolist(), owner, durations_ns.tolist(), strict=True):
-        if ns and PHASES[numbers.phase] != "data":
+        if ns and PHASES[numbers.phase] not in ("data", "graph building"):
             name = trace.name(row)
             bytes_moved = least_bytes(name, call_arguments[row]) if row in call_arguments else None
             chain = owners.modules[numbers.module]

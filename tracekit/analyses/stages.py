@@ -1,5 +1,6 @@
-"""In a step on sampled batches, how long do sampling, fetching features, copying them and the training itself take?
+"""In a step, how long do building graphs, sampling, fetching features, copying them and the training itself take?
 
+What builds a graph is a stage of its own, wherever it happens: while the loop waits for its batch, or in the model.
 Operators that pick rows of a table of numbers while the loop waits for its batch count as fetching; the recording with
 stacks has the shapes and types that distinguish such tables from lists of edges. All other waiting is for sampling or
 collating.
@@ -10,9 +11,10 @@ import pyarrow as pa
 
 from tracekit.analyses import Answer, Status, analysis, table
 from tracekit.analyses.message_passing import kind_of
-from tracekit.base.intervals import NO_INTS, Ints, Union
+from tracekit.base.intervals import NO_INTS, Bools, Ints, Union
 from tracekit.base.units import percent
 from tracekit.profile import Profile
+from tracekit.profile.graph_building import per_step_ns, time_of_all
 from tracekit.trace.rereading import Arguments, arguments
 from tracekit.trace.roles import DATALOAD, OPERATOR
 from tracekit.trace.schema import LABEL, column
@@ -22,8 +24,8 @@ SUMMARY = pa.schema(
         column(
             "stage",
             LABEL,
-            "sampling, fetching features, copying, or training (running the model, without a backward pass): together "
-            "they are the step",
+            "sampling, fetching features, graph building, copying, or training (running the model, without a backward "
+            "pass): together they are the step",
         ),
         column(
             "step_ns",
@@ -37,6 +39,8 @@ SUMMARY = pa.schema(
 _BY_WORKERS = 0.1  # of the waiting that operators fill: with less, other processes make the batches
 _WAITED = "waiting for batches that other processes make"
 _MADE = "sampling and collating"
+_MADE_OTHERWISE = "other work on batches"  # beside the graphs that are built for them
+BUILDING = "graph building"
 _COPYING, _TRAINING, _COMPUTING = "copying", "training", "running the model"
 # The bucket of a stage; of the others, it is waiting for data.
 BUCKET_OF_STAGE = {_COPYING: "gpu_copy", _TRAINING: "gpu_compute", _COMPUTING: "gpu_compute"}
@@ -48,13 +52,14 @@ def answer(profile: Profile) -> Answer:
     """One row per stage; they add up to the step."""
     mean = profile.means["wall"]
     loading = mean.parts["dataload"] if mean is not None else 0.0
-    if mean is None or not loading:
+    built = time_of_all(profile.graph_builders)
+    if mean is None or not (loading or built.total()):
         status: Status = "absent"
-        sentence = "The loop does not wait for a loader."
+        sentence = "The loop does not wait for a loader, and builds no graph that is seen."
         if mean is None:
             status, sentence = "unanswered", "Cannot be answered, because the wall time is unknown."
         elif not profile.trace.census.any(lambda roles: roles.annotation & roles.named(DATALOAD)):
-            sentence = "No event of a data loader was recorded."
+            sentence = "No event of a data loader was recorded, and none that builds a graph."
         return Answer("stages", "From sampling to training", sentence, SUMMARY.empty_table(), worth=0.0, status=status)
     # The operators that run while the loop waits for its batch.
     trace, pieces = profile.trace, profile.attribution.pieces
@@ -63,17 +68,29 @@ def answer(profile: Profile) -> Answer:
         rows = part.rows(part.process & (part.roles.kind == OPERATOR) & ~part.roles.annotation)
         running.append(rows[waits.covers(trace.ts_ns[rows])])
     rows = np.concatenate(running)
-    fetching = _covered(profile, rows[_fetches(profile, rows)])
-    making = _WAITED if _is_made_elsewhere(profile, rows, loading) else _MADE
-    stages = {making: loading - fetching, "fetching features": fetching, _COPYING: mean.parts.get("gpu_copy", 0.0)}
+    is_building = built.covers(trace.ts_ns[rows])
+    fetching = _covered(profile, rows[_fetches(profile, rows) & ~is_building])
+    # A graph is built while the loop waits for its batch, or elsewhere in the step.
+    in_wait, in_copy = (
+        per_step_ns(profile, built.common(pieces.union(pieces.of(key)))) for key in ("dataload", "gpu_copy")
+    )
+    making = _MADE if not in_wait else _MADE_OTHERWISE
+    if loading and _is_made_elsewhere(profile, rows, loading):
+        making = _WAITED
+    stages = {
+        making: loading - fetching - in_wait,
+        "fetching features": fetching,
+        BUILDING: per_step_ns(profile, built),
+        _COPYING: mean.parts.get("gpu_copy", 0.0) - in_copy,
+    }
     rest = _TRAINING if trace.census.any(lambda roles: roles.backward_node) else _COMPUTING
     stages[rest] = mean.step_ns - sum(stages.values())
-    stage_ns = {stage: ns for stage, ns in stages.items() if ns}
+    stage_ns = {stage: ns for stage, ns in stages.items() if ns >= 1}
     shares = {stage: ns / mean.step_ns for stage, ns in stage_ns.items()}
     summary = table(SUMMARY, {"stage": [*stage_ns], "step_ns": [*stage_ns.values()], "share": [*shares.values()]})
     listed = ", ".join(f"{stage} {percent(share)}" for stage, share in shares.items())
     sentence = f"Shares of a step: {listed}."
-    return Answer("stages", "From sampling to training", sentence, summary, worth=1 - shares[rest])
+    return Answer("stages", "From sampling to training", sentence, summary, worth=1 - shares.get(rest, 0.0))
 
 
 def _is_made_elsewhere(profile: Profile, rows: Ints, loading: float) -> bool:
@@ -93,18 +110,20 @@ def _covered(profile: Profile, rows: Ints) -> float:
     return float(filled) / profile.counted_steps
 
 
-def _fetches(profile: Profile, rows: Ints) -> Ints:
+def _fetches(profile: Profile, rows: Ints) -> Bools:
     """Which of them pick rows of a table of numbers, or of one beside such a table."""
     trace, recording = profile.trace, profile.ownership.recording
     gathers = np.array([kind_of(name) == "gather" for name in trace.names])
     gathering = np.flatnonzero(gathers[trace.name_codes[rows]])
     if recording is None or not len(gathering):
-        return NO_INTS
+        return np.zeros(len(rows), bool)
     matched = profile.ownership.rows_in_recording(rows[gathering])
     call_arguments = arguments(recording.trace, matched[matched >= 0])
     tables = [_table(call_arguments.get(row)) for row in matched.tolist()]
     lengths = {shape[0] for shape in tables if shape is not None and shape[1]}
-    return gathering[[shape is not None and shape[0] in lengths for shape in tables]]
+    fetches = np.zeros(len(rows), bool)
+    fetches[gathering] = [shape is not None and shape[0] in lengths for shape in tables]
+    return fetches
 
 
 def _table(operator: Arguments | None) -> tuple[int, bool] | None:

@@ -19,12 +19,13 @@ from msgspec import Struct
 from tracekit.base.intervals import NO_INTS, Bools, Ints, StepFunction, distinct, occurring, topmost
 from tracekit.lines.evaluations import SAVE, call_of, evaluations
 from tracekit.lines.frames import Frames, extended, module_of, stage_of
-from tracekit.lines.owners import BACKWARD, DATA, EVAL, FORWARD, OPTIMIZER, OTHER, SAVING, Owners, SourceLine
+from tracekit.lines.owners import BACKWARD, BUILDING, DATA, EVAL, FORWARD, OPTIMIZER, OTHER, SAVING, Owners, SourceLine
 from tracekit.lines.spans import Spans, compressed, merged, on_thread
 from tracekit.trace import Trace
 from tracekit.trace.roles import BACKWARD_FRAME, DATALOAD, OPERATOR, PYTHON
 from tracekit.trace.schema import values
 from tracekit.vocabulary.code_owner import plain_function, profiled
+from tracekit.vocabulary.graph_building import graph_builder
 from tracekit.vocabulary.lines_file import Code, LinesFile
 
 _OPTIMIZER = re.compile(r"Optimizer\..*", re.DOTALL)
@@ -191,6 +192,8 @@ def _phases(trace: Trace, spans: Spans, kinds: _Kinds) -> StepFunction:
     evaluating, training = outermost.chosen(~trains), outermost.chosen(trains)
     optimizer = Spans.of(trace, on_thread(trace, main, roles.annotation & roles.named(_OPTIMIZER)))
     loading = Spans.of(trace, on_thread(trace, main, roles.annotation & roles.named(DATALOAD)))
+    builds = np.array([graph_builder(name) is not None for name in trace.names], bool)
+    building = Spans.of(trace, on_thread(trace, main, roles.host & builds[trace.name_codes]))
     layers: list[tuple[int, tuple[Ints, Ints]]] = [
         (FORWARD, outermost.bounds),
         (EVAL, evaluating.bounds),
@@ -198,6 +201,7 @@ def _phases(trace: Trace, spans: Spans, kinds: _Kinds) -> StepFunction:
         (BACKWARD, backward.bounds),
         (OPTIMIZER, optimizer.bounds),
         (DATA, loading.bounds),
+        (BUILDING, building.bounds),
         (SAVING, spans.chosen(kinds.call == SAVE).bounds),
     ]
     edges, columns = merged([topmost(*each) for _, each in layers])

@@ -9,9 +9,13 @@ from msgspec import Struct, field
 
 from tracekit.base.intervals import Ints, occurring
 
-OTHER, FORWARD, EVAL, BACKWARD, OPTIMIZER, DATA, SAVING, INNER_BACKWARD, DOUBLE_BACKWARD = range(9)
-# The last two: a backward pass that is differentiated again (create_graph=True), and the one that does it.
-PHASES = ("other", "forward", "eval", "backward", "optimizer", "data", "saving", "inner backward", "double backward")
+OTHER, FORWARD, EVAL, BACKWARD, OPTIMIZER, DATA, SAVING, INNER_BACKWARD, DOUBLE_BACKWARD, BUILDING = range(10)
+PHASES = (
+    *("other", "forward", "eval", "backward", "optimizer", "data", "saving"),
+    # A backward pass that is differentiated again (create_graph=True), and the one that does it.
+    *("inner backward", "double backward"),
+    "graph building",
+)
 
 
 class SourceLine(NamedTuple):

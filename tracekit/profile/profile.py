@@ -36,6 +36,7 @@ from tracekit.vocabulary.lines_file import Graph
 
 if TYPE_CHECKING:
     from tracekit.profile.calibration import Calibration
+    from tracekit.profile.graph_building import GraphBuilder
 
 _MAX_KERNELS = 20_000  # kernels; if a step has more, only the longest
 LEAST_SHARE = 0.02  # of a step: what takes less is left out of what people read, unless everything is requested
@@ -281,6 +282,13 @@ class Profile(Struct, frozen=True, dict=True):
     def owner_means(self) -> OwnerMeans:
         """What each owner costs in a counted step of each view."""
         return known_means(self.ownership, self.answered)
+
+    @_recorded
+    def graph_builders(self) -> "tuple[GraphBuilder, ...]":
+        """What builds graphs in the loop itself, and when, by the lines that call it."""
+        from tracekit.profile.graph_building import graph_builders
+
+        return graph_builders(self)
 
     @_recorded
     def waits_in_collectives(self) -> Union:

@@ -128,6 +128,7 @@ def cpu_compute(profile: Profile) -> Iterator[Finding]:
         return
     pieces, waits = profile.attribution.pieces, profile.waits_in_collectives
     computing = pieces.of("cpu_compute") & (2 * waits.within(pieces.start, pieces.end) <= pieces.dur)
+    computing &= ~time_of_rules(profile, "graph_building").covers(pieces.start)
     culprits = by_name(profile, computing)
     if not culprits:
         return

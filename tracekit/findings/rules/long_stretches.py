@@ -365,7 +365,9 @@ def long_stretches(profile: Profile) -> Iterator[Finding]:
     pieces = profile.attribution.pieces
     long_holes = Holes(profile, time_of_rules(profile, "pageable_copies", "allocator", "host_compute"))
     # What else has a rule of its own still shows what recurs.
-    is_explained = time_of_rules(profile, "preprocessing", "recorded_graphs", "prepared_graphs").covers(pieces.start)
+    is_explained = time_of_rules(
+        profile, "preprocessing", "recorded_graphs", "prepared_graphs", "graph_building"
+    ).covers(pieces.start)
     for hole in long_holes:
         cause = next(cause for cause in CAUSES if cause.fits(hole))
         if is_explained[hole.piece] or hole.outlier or (hole.unseen and cause.id != "cold_start"):

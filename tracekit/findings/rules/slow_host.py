@@ -95,7 +95,7 @@ _ADVICE_PREPARED = (
 # Rules about reasons for which the host may be slow.
 _OF_CERTAIN_CAUSES = (
     "pageable_copies", "host_compute", "preprocessing", "recorded_graphs", "prepared_graphs", "entering_compiled_code",
-    "habits",
+    "habits", "graph_building",
 )  # fmt: skip
 # Where a step is one launch, there is nothing to bring into a graph.
 _ADVICE_ONE_LAUNCH = (

@@ -45,7 +45,7 @@ LINES = pa.schema(
         column(
             "phase",
             LABEL,
-            "data, forward, backward (inner, double), optimizer, eval, saving or other",
+            "data, graph building, forward, backward (inner, double), optimizer, eval, saving or other",
             role="name",
         ),
         column("view", LABEL, "wall or host", role="name"),

@@ -61,7 +61,7 @@ PHASES = pa.schema(
         column(
             "phase",
             _TEXT,
-            "data, forward, backward (inner, double), optimizer, eval, saving or other",
+            "data, graph building, forward, backward (inner, double), optimizer, eval, saving or other",
             role="name",
         ),
         column(

@@ -31,7 +31,10 @@ _COMMUNICATION = "gpu_comm"
 _MIN_COMMUNICATION_SHARE = 0.01  # of a step
 _NAMED_PHASES = 2
 _PHASE = column(
-    "phase", pa.string(), "data, forward, backward (inner, double), optimizer, eval, saving or other", role="name"
+    "phase",
+    pa.string(),
+    "data, graph building, forward, backward (inner, double), optimizer, eval, saving or other",
+    role="name",
 )
 _OUTSIDE = "outside of edge types"
 _TYPE = column("edge type", pa.string(), "source, relation and target", role="name")

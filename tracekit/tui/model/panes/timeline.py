@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from tracekit.analyses.stages import BUCKET_OF_STAGE
+from tracekit.analyses.stages import BUCKET_OF_STAGE, BUILDING
 from tracekit.base.intervals import NO_INTS, Bools, Ints
 from tracekit.base.names import sanitize
 from tracekit.base.units import duration
@@ -114,11 +114,12 @@ def leading_on(sheet: Sheet, selection: Selection) -> Sheet:
 
 def _narrower(now: Selection, values: Mapping[str, Any]) -> Selection | None:
     """What the row of a phase, a library or a stage is made of."""
-    if phase := values.get("phase"):
+    stage = values.get("stage")
+    if phase := BUILDING if stage == BUILDING else values.get("phase"):  # which is a phase, too
         return now.narrowed("phase", phase, phase, "lines")
     if library := values.get("library"):
         return now.narrowed("library", "" if library == NO_LIBRARY else library, sanitize(library, 32), "lines")
-    if stage := values.get("stage"):
+    if stage:
         bucket = BUCKETS[BUCKET_OF_STAGE.get(stage, "dataload")]
         return now.to_bucket(bucket.key, stage)
     return None

@@ -208,7 +208,8 @@ def _shown(place: Place) -> Place:
         file, function = filter_.place(place.file, place.function)
         callee_file, callee = filter_.place(place.callee_file, place.callee) if place.callee else ("", "")
         place = Place(file, place.line, function, callee, callee_file)
-    return Place(*(sanitize(part) if isinstance(part, str) else part for part in place))
+    file, line, function, callee, callee_file = place
+    return Place(sanitize(file), line, sanitize(function), sanitize(callee), sanitize(callee_file))
 
 
 def _is_running(process: int) -> bool:

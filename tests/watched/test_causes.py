@@ -1,10 +1,13 @@
 """The cause of a slow step is the part that grew most, if it explains half of what the step took beyond the usual."""
 
+import random
+
 import pytest
 
 from tests.watched.planted_steps import a_step
 from tracekit.watched import Cause
 from tracekit.watched.causes import NAMES, cause_of, explain, sentence
+from tracekit.watched.usual import Usual
 
 MS = 1_000_000
 USUAL = a_step(0, 10 * MS, waited_ns=MS, processor_ns=9 * MS, queued_ns=0, nodes=100, edges=1_000)
@@ -62,3 +65,44 @@ def test_each_cause_has_a_name_and_a_sentence(on_gpu):
     assert set(NAMES) == set(Cause)
     said = {sentence(SLOW, USUAL, explain(SLOW, USUAL)._replace(cause=cause), on_gpu) for cause in Cause}
     assert len(said) == len(Cause)
+
+
+def test_planted_causes_are_found_among_noisy_parts():
+    """Waits, queueing and sizes of batches scatter in every step; one in 50 has a cause of 25 to 75 ms, where 12 are usual."""
+    source, usual = random.Random(4), Usual()
+    planted, caught, right = 0, 0, 0
+    for number in range(6_000):
+        edges = int(source.gauss(1_000, 50))
+        parts = {
+            "waited_ns": int(source.expovariate(1 / MS)),
+            "queued_ns": int(source.expovariate(1 / MS)),
+            "processor_ns": 8 * MS + 2_000 * edges,
+        }
+        cause, ns = None, source.randint(25 * MS, 75 * MS)
+        if number > 100 and source.random() < 0.02:
+            cause = source.choice([cause for cause in CASES if cause is not Cause.LARGER])
+            match cause:
+                case Cause.BATCH:
+                    parts["waited_ns"] += ns
+                case Cause.COMPILATION:
+                    parts |= {"compile_ns": ns, "processor_ns": parts["processor_ns"] + ns}
+                case Cause.COLLECTION:
+                    parts |= {"collect_ns": ns, "processor_ns": parts["processor_ns"] + ns}
+                case Cause.MEMORY:
+                    parts |= {"retries": 1, "processor_ns": parts["processor_ns"] + ns}
+                case Cause.QUEUED:
+                    parts["queued_ns"] += ns
+                case Cause.LONGER_WORK:
+                    parts["processor_ns"] += ns
+        off_ns = ns if cause is Cause.OFF_PROCESSOR else 0
+        step_ns = sum(parts[name] for name in ("waited_ns", "queued_ns", "processor_ns")) + off_ns
+        step = a_step(number, step_ns, nodes=100, edges=edges, **parts)
+        slow = usual.judge(step).slow
+        assert slow <= (cause is not None)
+        if cause is not None:
+            planted += 1
+            caught += slow
+            right += slow and cause_of(step, usual.typical) is cause
+    assert planted > 90
+    assert caught >= 0.95 * planted
+    assert right >= 0.95 * caught

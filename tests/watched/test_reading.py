@@ -65,6 +65,26 @@ def test_the_rank_that_came_late_is_named(tmp_path):
     assert (came_late.explanation.cause, came_late.late_rank) == (Cause.BATCH, None)
 
 
+@pytest.mark.parametrize(
+    ("device", "late"), [("cpu", {"processor_ns": 50 * MS}), ("cuda:0", {"processor_ns": 10 * MS})]
+)
+def test_a_rank_that_works_or_sleeps_while_this_one_waits_came_late(tmp_path, device, late):
+    waits = {"step_ns": 40 * MS, "processor_ns": 60 * MS - late["processor_ns"]}
+    facts = replace(FACTS, ranks=2, device=device)
+    write(tmp_path, steps(500, {300: waits}), facts)
+    write(tmp_path, steps(500, {300: {"step_ns": 40 * MS, **late}}, seed=2), replace(facts, rank=1, process=8))
+    (slow,) = read_watch(tmp_path).slow
+    assert (slow.explanation.cause, slow.late_rank) == (Cause.RANK, 1)
+
+
+def test_nobody_knows_which_of_two_ranks_was_late_that_both_slept(tmp_path):
+    slept = {300: {"step_ns": 40 * MS}}
+    write(tmp_path, steps(500, slept), replace(FACTS, ranks=2))
+    write(tmp_path, steps(500, slept, seed=2), replace(FACTS, ranks=2, rank=1, process=8))
+    (slow,) = read_watch(tmp_path).slow
+    assert (slow.explanation.cause, slow.late_rank) == (Cause.OFF_PROCESSOR, None)
+
+
 def test_ranks_of_another_job_are_not_joined(tmp_path):
     write(tmp_path, steps(100, {}), replace(FACTS, ranks=2))
     write(tmp_path, steps(100, {}), replace(FACTS, ranks=2, rank=1, process=8, job="two"))

@@ -28,7 +28,8 @@ LEAST_STEPS = 16  # that say what is usual
 ENTRIES_SLACK = STEPS  # steps between the middle one that is left and any other
 _TRACE = re.compile(r"(?P<stem>.+)-step(?P<step>\d{1,15})-(?P<reason>[a-z0-9-]+)\.pt\.trace\.json(?:\.gz)?")
 _KNOWN_FLAGS = Flag.SLOW | Flag.TRACED | Flag.APART | Flag.TRIGGERED | Flag.PERIODIC
-# Causes that lie in the rank itself. A rank that waits for another is off the processor, or computes while it waits.
+# Causes that lie in the rank itself. One that waits for another is off the processor; with a GPU, it is mostly busy
+# asking whether the GPU is done. So the other way of being late is the rank's own, too.
 _OWN = frozenset({Cause.BATCH, Cause.COMPILATION, Cause.COLLECTION, Cause.MEMORY, Cause.LARGER, Cause.QUEUED})
 
 
@@ -132,11 +133,12 @@ class Watched(Struct, frozen=True, dict=True):
         usual = self.shown.usual_around(step.number) or step
         if explanation.cause is Cause.TREND:
             return SlowStep(step, explanation, self._trend(usual))
-        if explanation.cause not in _OWN:
+        own = _OWN | {Cause.OFF_PROCESSOR if _on_gpu(self.facts) else Cause.LONGER_WORK}
+        if explanation.cause not in own:
             for other in self.others:
                 there = other.by_number.get(step.number)
                 why = other.explained(there) if there is not None and there.flags & Flag.SLOW else None
-                if there is not None and why is not None and why.cause in _OWN:
+                if there is not None and why is not None and why.cause in own:
                     told = sentence(there, other.usual_around(there.number) or there, why, _on_gpu(other.facts))
                     late = Explanation(Cause.RANK, min(why.explained_ns, explanation.beyond_ns), explanation.beyond_ns)
                     text = f"Rank {other.facts.rank} came late. {told}"

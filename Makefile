@@ -138,6 +138,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m tests.benchmarks --python $(HTA) --page docs/traces.md
 	$(BIN)/python -m tests.benchmarks.pace
 	$(BIN)/python -m tests.benchmarks.timeline
+	$(BIN)/python -m tests.benchmarks.watching
 
 # Enabled by TRACEKIT_VERIFY; the results are printed as tables at the end. TRACEKIT_VERIFY_SIZE=6 takes a tenth of the
 # captures of code against itself and of code that is longer by a known share.

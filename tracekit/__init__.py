@@ -2,6 +2,7 @@
 
 `tracekit.load(path)` opens a run or a trace in a notebook, and `with tracekit.record(path):` records one there.
 `tracekit.trace_handler(folder)` makes a run of what torch.profiler records in a training.
+`tracekit.watch(folder)` watches a training from inside its loop, for as long as it runs.
 `tracekit.step()` marks the end of a step in code that has no optimizer to mark it.
 `tracekit.Trace` and `tracekit.attribute` are the building blocks.
 """
@@ -15,8 +16,9 @@ if TYPE_CHECKING:
     from tracekit.notebook import Tables, load
     from tracekit.trace import Trace
     from tracekit.vocabulary.step_marks import step
+    from tracekit.watching import watch
 
-__all__ = ["Attribution", "Tables", "Trace", "attribute", "load", "record", "step", "trace_handler"]
+__all__ = ["Attribution", "Tables", "Trace", "attribute", "load", "record", "step", "trace_handler", "watch"]
 
 _HOMES = {
     "Attribution": "tracekit.engine",
@@ -27,6 +29,7 @@ _HOMES = {
     "record": "tracekit.capture.recording",
     "step": "tracekit.vocabulary.step_marks",
     "trace_handler": "tracekit.integrations.handler",
+    "watch": "tracekit.watching",
 }
 
 

@@ -38,10 +38,10 @@ class Ring(Generic[Entry]):
         count: int = struct.unpack_from("<Q", self._memory, self._count_at)[0]
         return count
 
-    def entries(self) -> list[Entry]:
-        """Those that are left, the oldest first."""
+    def entries(self, since: int = 0) -> list[Entry]:
+        """Those that are left, the oldest first; only those that were written after the first `since`."""
         count = self.count
-        first = 0 if count < self._capacity else count - self._capacity + 1
+        first = max(since, 0 if count < self._capacity else count - self._capacity + 1)
         read = (
             self._packed.unpack_from(self._memory, self._at + index % self._capacity * self._packed.size)
             for index in range(first, count)
@@ -79,14 +79,21 @@ class Layout(NamedTuple):
         return self.rings_at + sum(8 * len(entry._fields) * capacity for entry, capacity in self.rings)
 
     def create(self, path: Path, facts: bytes) -> mmap.mmap:
-        """Make the file, of which most takes no room on the disk until it is written. Raises OSError, also if there is
-        such a file already."""
+        """Make the file. Raises OSError, also if there is such a file already.
+
+        All of its room on the disk is taken at once: where none was left later, writing to the mapped file would end
+        the process.
+        """
         part = path.with_name(f"{path.name}.{os.getpid()}.part")
         try:
             with open(part, "xb+") as file:
                 file.write(self.beginning + facts.ljust(self.facts_bytes))
-                file.truncate(self.size)
                 file.flush()
+                if hasattr(os, "posix_fallocate"):
+                    os.posix_fallocate(file.fileno(), 0, self.size)
+                else:
+                    file.write(bytes(self.size - file.tell()))
+                    file.flush()
                 memory = mmap.mmap(file.fileno(), self.size)
             os.link(part, path)  # unlike a rename, it never replaces
         finally:

@@ -75,6 +75,12 @@ _MOST_TRIES_SHARED = 2  # anything disturbs a core now and then
 Row = dict[str, str]
 
 
+def processor() -> str:
+    """The model of the CPU."""
+    model = re.search(r"^model name\s*:\s*(.+)$", _read("/proc/cpuinfo") or "", re.M)
+    return model[1] if model else platform.processor() or platform.machine()
+
+
 def gather() -> dict[str, Any]:
     """Everything worth knowing when two runs disagree."""
     import torch
@@ -86,12 +92,11 @@ def gather() -> dict[str, Any]:
         with suppress(RuntimeError):  # one that does not fit this PyTorch; the training may do without it
             cudnn = torch.backends.cudnn.version()
     identities = {row.get("uuid"): row for row in identity()}
-    cpu_model = re.search(r"^model name\s*:\s*(.+)$", _read("/proc/cpuinfo") or "", re.M)
     return {
         **versions(),
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "cpu": cpu_model[1] if cpu_model else platform.processor() or platform.machine(),
+        "cpu": processor(),
         "cpu_count": os.cpu_count(),
         "cpus_usable": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "cpu_load": load,

@@ -35,6 +35,7 @@ from tracekit.cli.recipes import RecipesVerb
 from tracekit.cli.report import ReportVerb
 from tracekit.cli.restore import RestoreVerb
 from tracekit.cli.skill import SkillVerb
+from tracekit.cli.snap import SnapVerb
 from tracekit.cli.sql import SqlVerb
 from tracekit.cli.start_up import admit_pandas, import_numpy, refuse_pandas
 from tracekit.cli.sweep import SweepVerb
@@ -52,6 +53,7 @@ VERBS: tuple[type[Verb], ...] = (
     CaptureVerb,
     SweepVerb,
     AuditVerb,
+    SnapVerb,
     ReportVerb,
     LinesVerb,
     WhatIfVerb,

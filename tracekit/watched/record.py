@@ -126,8 +126,8 @@ class Record:
 
     @staticmethod
     def create(path: Path, facts: Facts) -> "Record":
-        """Make the file, of which most takes no room on the disk until it is written. Raises OSError, also if there is
-        such a file already."""
+        """Make the file, with room for all of it: where the disk is full, a write to mapped memory that has none would
+        kill the process. Raises OSError, also if there is such a file already."""
         encoded = msgspec.json.encode(facts)
         if len(encoded) > _FACTS_BYTES:  # the script's path is all that can be long
             facts = msgspec.structs.replace(facts, script=facts.script[:1000])

@@ -8,6 +8,7 @@ traced code. If several things may end a step, the highest one counts.
 import functools
 import gc
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from enum import IntEnum
 from typing import Any
 
@@ -89,10 +90,12 @@ class StepEnds:
     def _count(self, optimizer: Any, result: Any = None) -> None:
         self._calls += 1
         self._seen.add(id(optimizer))
-        if all(stepped is not optimizer for stepped in self.optimizers):
-            self.optimizers.append(optimizer)
-        if optimizer is self.optimizers[0]:
+        if self.optimizers and optimizer is self.optimizers[0]:
             self._ended(result)
+        elif all(stepped is not optimizer for stepped in self.optimizers):
+            self.optimizers.append(optimizer)
+            if optimizer is self.optimizers[0]:
+                self._ended(result)
 
     def _region_entered(self, region: Region) -> None:
         if region.steps:
@@ -121,7 +124,7 @@ class StepEnds:
     def _wrap_step(self, kind: type) -> None:
         step: Any = vars(kind).get("step")
         # torch hooks a class when its first optimizer is made; ours comes later, because it has to enclose that hook.
-        if getattr(step, "hooked", False) and not getattr(step, "counted", False):
+        if getattr(step, "hooked", False) and getattr(step, "counted_for", None) is not self:
             self._replaced.put(kind, "step", self._counted(step))
 
     def _counted(self, step: Any, optimizer: Any = None) -> Any:
@@ -139,7 +142,7 @@ class StepEnds:
             self._stepped(args[0] if optimizer is None else optimizer, result)
             return result
 
-        counted.counted = True  # type: ignore[attr-defined]
+        counted.counted_for = self  # type: ignore[attr-defined]
         return counted
 
 
@@ -246,7 +249,8 @@ class CompiledRegions:
     def __exit__(self, *_: object) -> None:
         from torch._dynamo.callback import callback_handler
 
-        callback_handler.remove_start_callback(self._begins)
+        with suppress(ValueError):  # torch._dynamo.reset() has removed it
+            callback_handler.remove_start_callback(self._begins)
         self._replaced.undo()
         self._entered = self._left = lambda _: None  # code that was compiled meanwhile lives on
 

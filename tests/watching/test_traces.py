@@ -1,0 +1,167 @@
+"""A watch traces the next steps: after a slow one, and when it is asked to."""
+
+import gzip
+import json
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.watching.test_watch import Training, forked_training, record, state, steps  # noqa: F401
+from tracekit.watched import Cause, Flag, registry
+from tracekit.watching import tracer, watch
+
+
+def traces(folder):
+    return sorted(folder.glob("*.pt.trace.json.gz"))
+
+
+def traced_steps(path):
+    events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
+    names = {event.get("name", "") for event in events}
+    return sorted(int(name.partition("#")[2]) for name in names if name.startswith("ProfilerStep#"))
+
+
+def steady(training, count, ms=1.0):
+    for _ in range(count):
+        time.sleep(ms / 1e3)
+        training.step()
+
+
+def test_a_slow_step_makes_it_trace_the_next_ones(tmp_path):
+    training = Training()
+    with watch(tmp_path, traces_per_hour=1, trace_steps=3):
+        steady(training, 100)
+        time.sleep(1.0)
+        steady(training, 10)
+        time.sleep(1.0)  # the hour's trace has been taken
+        steady(training, 5)
+    triggering = [step for step in steps(tmp_path) if step.flags & Flag.TRIGGERED]
+    assert len(triggering) == 1
+    (step,) = triggering
+    (trace,) = traces(tmp_path)
+    reason = f"slow-{step.cause.name.lower().replace('_', '-')}" if isinstance(step.cause, Cause) else "slow-"
+    assert f"-step{step.number}-slow-" in trace.name
+    assert reason in trace.name
+    assert traced_steps(trace) == [step.number + 2, step.number + 3, step.number + 4]  # after one of warm-up
+    marked = [each.number for each in steps(tmp_path) if each.flags & Flag.TRACED]
+    assert marked == [step.number + at for at in range(1, 5)]
+
+
+def test_a_trace_that_is_asked_for(tmp_path):
+    training = Training()
+    with watch(tmp_path, traces_per_hour=0, trace_steps=2, on_signal=signal.SIGUSR2) as watched:
+        training.step()
+        watched.snap("After the Warm-up / ../x")
+        steady(training, 5)
+        os.kill(os.getpid(), signal.SIGUSR2)
+        steady(training, 5)
+        watched.snap()
+        steady(training, 3)  # it is not over when the watch ends
+    names = [trace.name.partition("-rank0-")[2] for trace in traces(tmp_path)]
+    assert sorted(names) == [
+        "step1-after-the-warm-up-x.pt.trace.json.gz",
+        "step11-snap.pt.trace.json.gz",
+        "step6-signal.pt.trace.json.gz",
+    ]
+    last = next(trace for trace in traces(tmp_path) if "snap" in trace.name)
+    assert traced_steps(last) == [13]  # what had not ended is no step
+
+
+def test_the_trainings_own_profiler_comes_first(tmp_path):
+    training = Training()
+    with watch(tmp_path, traces_per_hour=0, trace_steps=4) as watched:
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
+            watched.snap()
+            steady(training, 3)
+        assert traces(tmp_path) == []
+        watched.snap()
+        steady(training, 3)  # ours runs
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as theirs:
+            steady(training, 3)
+        steady(training, 3)
+    assert any(event.key == "aten::sum" for event in theirs.key_averages())
+    assert traces(tmp_path) == []
+    assert [bool(step.flags & Flag.TRACED) for step in steps(tmp_path)] == [True] * 3 + [False] + [True] * 5 + [
+        False
+    ] * 3
+
+
+def test_a_trace_that_cannot_be_written_is_told_once(tmp_path, caplog, monkeypatch):
+    def full(raw):
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr(tracer, "_check", full)
+    training = Training()
+    with watch(tmp_path, traces_per_hour=0, trace_steps=1) as watched:
+        for _ in range(2):
+            watched.snap()
+            steady(training, 4)
+    told = [entry.getMessage() for entry in caplog.records]
+    assert told == [f"a trace could not be taken in {tmp_path}: No space left on device"]
+    assert [path.suffix for path in tmp_path.iterdir()] == [".watch"]
+    assert len(steps(tmp_path)) == 8
+
+
+def test_a_profilers_file_that_ends_early_is_noticed(tmp_path):
+    (tmp_path / "whole.json").write_text('{"traceEvents": []}\n')
+    tracer._check(tmp_path / "whole.json")
+    (tmp_path / "half.json").write_text('{"traceEvents": [')
+    with pytest.raises(OSError, match="could not write all of it"):
+        tracer._check(tmp_path / "half.json")
+
+
+def test_snap_asks_a_training_that_runs(tmp_path, state, capsys):  # noqa: F811
+    from tracekit.cli.program import main
+
+    with forked_training(tmp_path) as training:
+        assert main(["snap", str(training), "--reason", "is it slow?"]) == 0
+        out, err = capsys.readouterr()
+        assert out.rstrip().endswith("-is-it-slow.pt.trace.json.gz")
+        assert err == f"Next: tracekit report {out}"
+        assert len(traced_steps(Path(out.rstrip()))) == 5
+        assert main(["snap", str(os.getpid())]) == 1
+        assert f"process {os.getpid()} is not watched. Watched are: {training} (" in capsys.readouterr().err
+        os.kill(training, signal.SIGSTOP)
+        assert main(["snap", str(training), "--timeout", "1"]) == 1
+        assert "no step ended within 1 s" in capsys.readouterr().err
+    assert main(["snap", str(training)]) == 1
+    told = f"tracekit: process {training} does not run. No training of yours is watched now.\n"
+    assert capsys.readouterr().err == told
+
+
+def test_snap_is_told_why_there_is_no_trace(tmp_path, state):  # noqa: F811
+    training = Training()
+    request = registry.Request(token="x")
+    with watch(tmp_path, traces_per_hour=0):
+        training.step()
+        ((desk, entry),) = registry.running()
+        assert entry.process == os.getpid()
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
+            desk.ask(request)
+            give_up = time.monotonic() + 20
+            while (answer := desk.answered(request)) is None and time.monotonic() < give_up:
+                steady(training, 1, ms=20)
+    assert answer == registry.Answer("x", why=tracer.BUSY)
+    assert registry.running() == []
+
+
+def test_a_number_that_another_process_has_now_is_not_the_watch():
+    this = registry.Entry(os.getpid(), registry.began(os.getpid()), "/watch")
+    assert registry.is_running(this)
+    assert not registry.is_running(registry.Entry(os.getpid(), this.began + 1, "/watch"))
+
+
+def test_steps_in_another_thread_are_traced(tmp_path):
+    training = Training()
+    with watch(tmp_path, trace_steps=1, traces_per_hour=0) as watched:
+        watched.snap()
+        thread = threading.Thread(target=steady, args=(training, 5))
+        thread.start()
+        thread.join()
+    assert len(traces(tmp_path)) == 1
+    assert record(tmp_path).facts.step == "a step of SGD"

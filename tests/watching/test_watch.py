@@ -1,0 +1,311 @@
+"""A training that is watched: its steps are in the record, whatever happens to it."""
+
+import logging
+import os
+import random
+import signal
+import time
+from contextlib import contextmanager
+from functools import partial
+
+import pytest
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+import tracekit
+from tracekit.watched import Flag, Record, registry
+from tracekit.watching import watch as watch_with_traces
+
+watch = partial(watch_with_traces, traces_per_hour=0)  # other work on the machine makes steps slow
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path_factory, monkeypatch):
+    """A folder for the registry of watches."""
+    folder = tmp_path_factory.mktemp("state")
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder))
+    return folder
+
+
+class Training:
+    """A small one."""
+
+    def __init__(self):
+        self.parameter = torch.nn.Parameter(torch.ones(4))
+        self.optimizer = torch.optim.SGD([self.parameter], lr=0.1)
+
+    def step(self, batch=1.0):
+        self.optimizer.zero_grad()
+        (self.parameter * batch).sum().backward()
+        self.optimizer.step()
+
+
+class Numbers(Dataset):
+    def __init__(self, count, delay=0.0):
+        self.count, self.delay = count, delay
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, index):
+        time.sleep(self.delay)
+        return torch.tensor(float(index))
+
+
+def record(folder):
+    (path,) = folder.glob("*.watch")
+    return Record.open(path)
+
+
+def steps(folder):
+    return record(folder).steps.entries()
+
+
+def test_steps_end_where_the_optimizer_steps(tmp_path):
+    training = Training()
+    with watch(tmp_path):
+        for _ in range(40):
+            training.step()
+    assert [step.number for step in steps(tmp_path)] == list(range(40))
+    assert all(step.step_ns == step.host_ns > 0 for step in steps(tmp_path))
+    facts = record(tmp_path).facts
+    assert (facts.process, facts.rank, facts.step, facts.clock) == (os.getpid(), 0, "a step of SGD", "perf_counter")
+    (minute,) = record(tmp_path).minutes.entries()
+    assert minute.steps == 40
+    assert minute.least_ns <= minute.median_ns <= minute.most_ns
+
+
+def test_marks_end_steps_instead_of_optimizers(tmp_path):
+    training = Training()
+    with watch(tmp_path, step="two batches") as watched:
+        for _ in range(10):
+            training.step()
+            training.step()
+            watched.step()
+        for _ in range(5):
+            tracekit.step()
+    assert len(steps(tmp_path)) == 15
+    assert record(tmp_path).facts.step == "two batches"
+
+
+def test_nothing_of_it_is_left_in_torch(tmp_path):
+    import gc
+
+    from torch._dynamo.callback import callback_handler
+    from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+    def put_in():
+        return (
+            *(_BaseDataLoaderIter.__next__, DataLoader.__iter__, torch.serialization._save, torch.optim.SGD.step),
+            *(torch.autograd.profiler.profile._prepare_trace, torch.autograd.profiler.profile.__exit__),
+            *(len(gc.callbacks), len(callback_handler.start_callbacks), len(callback_handler.end_callbacks)),
+            signal.getsignal(signal.SIGUSR2),
+        )
+
+    Training().step()
+    before = put_in()
+    with watch(tmp_path, on_signal=signal.SIGUSR2):
+        during = put_in()
+    assert put_in() == before
+    assert all(now != then for now, then in zip(during, before, strict=True))
+
+
+def test_waits_for_batches_are_noted(tmp_path):
+    training = Training()
+    with watch(tmp_path) as watched:
+        for batch in DataLoader(Numbers(4, 0.005)):
+            training.step(batch)
+        for batch in watched.batches(Numbers(2, 0.005)[at] for at in range(2)):
+            training.step(batch)
+    waits = [step.waited_ns for step in steps(tmp_path)]
+    assert len(waits) == 6
+    assert min(waits) >= 5_000_000
+    assert [step.batches for step in steps(tmp_path)] == [1] * 6
+    assert all(step.waited_ns <= step.host_ns for step in steps(tmp_path))
+
+
+def test_workers_are_named_and_write_nothing(tmp_path):
+    training = Training()
+    with watch(tmp_path):
+        for batch in DataLoader(Numbers(12), num_workers=2):
+            training.step(batch)
+    assert {step.worker for step in steps(tmp_path)[1:]} == {0, 1}  # the first waited longest for the workers to start
+    assert len(steps(tmp_path)) == 12
+    assert len([*tmp_path.iterdir()]) == 1
+
+
+def test_a_fork_writes_nothing_and_can_be_watched_itself(tmp_path):
+    training = Training()
+    with watch(tmp_path / "parent"):
+        training.step()
+        child = os.fork()
+        if not child:
+            status = 1
+            try:
+                with watch(tmp_path / "child") as own:
+                    for _ in range(20):
+                        training.step()
+                    status = 0 if own.path else 1
+            finally:
+                os._exit(status)
+        assert os.waitpid(child, 0)[1] == 0
+        training.step()
+    assert len(steps(tmp_path / "parent")) == 2
+    assert len(steps(tmp_path / "child")) == 20
+
+
+def test_an_evaluation_and_a_checkpoint_are_apart(tmp_path):
+    training = Training()
+    with watch(tmp_path):
+        training.step()
+        for _ in DataLoader(Numbers(3)):
+            pass
+        training.step()
+        torch.save(training.parameter, tmp_path / "saved.pt")
+        training.step()
+        training.step()
+    assert [step.flags & Flag.APART for step in steps(tmp_path)] == [0, Flag.APART, Flag.APART, 0]
+
+
+def test_a_summary_is_of_the_steps_since_the_last(tmp_path):
+    training = Training()
+    with watch(tmp_path) as watched:
+        assert watched.summary() == {}
+        for _ in range(7):
+            training.step()
+        first = watched.summary()
+        training.step()
+        second = watched.summary()
+    assert (first["tracekit/steps"], second["tracekit/steps"]) == (7, 1)
+    assert first["tracekit/step_ms"] <= first["tracekit/longest_step_ms"]
+    assert 0 <= first["tracekit/share/waiting"] <= 1
+
+
+@pytest.mark.parametrize("value", ["1", "yes"])
+def test_it_can_be_switched_off(tmp_path, monkeypatch, value):
+    monkeypatch.setenv("TRACEKIT_OFF", value)
+    training = Training()
+    with watch(tmp_path / "watch") as watched:
+        training.step()
+        watched.step()
+        watched.snap()
+        assert watched.summary() == {}
+        assert [*watched.batches([1, 2])] == [1, 2]
+    assert not (tmp_path / "watch").exists()
+
+
+def test_only_rank_0_is_watched_unless_all_are(tmp_path, monkeypatch):
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    training = Training()
+    for ranks in ("0", "all"):
+        with watch(tmp_path / ranks, ranks=ranks):
+            training.step()
+            training.step()
+    assert not [*(tmp_path / "0").iterdir()]
+    assert record(tmp_path / "all").facts.rank == 1
+    assert len(steps(tmp_path / "all")) == 2
+
+
+def test_a_second_watch_does_nothing_and_says_so(tmp_path, caplog):
+    training = Training()
+    with watch(tmp_path / "first"):
+        with watch(tmp_path / "second") as second:
+            training.step()
+            second.step()
+        training.step()
+    assert len(steps(tmp_path / "first")) == 2
+    assert not (tmp_path / "second").exists()
+    assert [entry.getMessage() for entry in caplog.records] == [
+        f"this process is watched already, into {tmp_path / 'first'}: a second watch does nothing"
+    ]
+
+
+def test_a_folder_that_cannot_be_written_is_told_once(tmp_path, caplog):
+    (tmp_path / "file").write_text("")
+    training = Training()
+    with watch(tmp_path / "file" / "watch"):
+        training.step()
+        training.step()
+    assert [entry.getMessage() for entry in caplog.records] == [
+        f"this training is not watched: {tmp_path / 'file' / 'watch'} cannot be written (Not a directory)"
+    ]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has a device that is always full")
+def test_a_full_disk_is_told_once_and_training_goes_on(tmp_path, caplog, monkeypatch):
+    def full(*_):
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    training = Training()
+    with watch(tmp_path):
+        training.step()
+        training.step()
+    assert [entry.getMessage() for entry in caplog.records] == [
+        f"this training is not watched: {tmp_path} cannot be written (No space left on device)"
+    ]
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_failure_of_ours_is_told_once_and_training_goes_on(tmp_path, caplog, monkeypatch):
+    training = Training()
+    with watch(tmp_path) as watched:
+        training.step()
+        monkeypatch.setattr(watched._observation._thread_clock, "passed", lambda host_ns: 1 / 0)
+        for _ in range(3):
+            training.step()
+    assert [entry.getMessage() for entry in caplog.records] == ["tracekit failed, and stops watching this training"]
+    assert caplog.records[0].levelno == logging.WARNING
+
+
+@pytest.mark.parametrize("arguments", [{"ranks": "1"}, {"trace_steps": 0}, {"traces_per_hour": -1}])
+def test_arguments_that_mean_nothing_are_refused(tmp_path, arguments):
+    with pytest.raises(ValueError, match="must be"):
+        watch(tmp_path, **arguments)
+
+
+def test_a_later_watch_in_the_same_folder_leaves_earlier_records_alone(tmp_path):
+    training = Training()
+    for _ in range(3):
+        with watch(tmp_path):
+            training.step()
+    records = [Record.open(path) for path in sorted(tmp_path.glob("*.watch"))]
+    assert [len(found.steps.entries()) for found in records] == [1, 1, 1]
+
+
+@contextmanager
+def forked_training(folder):
+    """The process of a training that is watched, and runs until it is killed."""
+    process = os.fork()
+    if not process:
+        try:
+            training = Training()
+            with watch(folder):
+                while True:
+                    training.step()
+        finally:
+            os._exit(1)
+    try:
+        give_up = time.monotonic() + 60
+        while not [*folder.glob("*.watch")] and time.monotonic() < give_up:
+            time.sleep(0.01)
+        yield process
+    finally:
+        os.kill(process, signal.SIGKILL)
+        os.waitpid(process, 0)
+
+
+def test_a_record_is_readable_after_a_kill_at_any_moment(tmp_path):
+    draw = random.Random(0)
+    for number in range(6):
+        folder = tmp_path / str(number)
+        with forked_training(folder) as process:
+            time.sleep(draw.uniform(0.0, 0.3))
+        found = record(folder)
+        assert found.facts.process == process
+        numbers = [step.number for step in found.steps.entries()]
+        assert numbers == list(range(numbers[0], numbers[0] + len(numbers))) if numbers else number == 0
+        assert all(0 < step.host_ns < 60e9 for step in found.steps.entries())
+    assert numbers
+    assert registry.running() == []

@@ -1,0 +1,139 @@
+"""How long steps take: by the processor's clock or, where a GPU computes, by events on its stream.
+
+An event is recorded where a step ends, and asked later whether the GPU has passed it: nothing ever waits for the GPU.
+Meanwhile the step is pending.
+"""
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+from tracekit.capture.device import gpu
+from tracekit.watched.record import UNKNOWN
+
+EVENTS = 64  # steps that the host may be ahead of the GPU
+_SCHEDSTAT = "/proc/thread-self/schedstat"  # Linux: ns on a core, ns ready without one, turns
+_BYTES = 64
+_SHORT_NS = 1_000_000
+
+_Step = TypeVar("_Step")
+
+
+class Clock(Protocol[_Step]):
+    """Tells the durations of steps, in ns, in their order, once they are known."""
+
+    name: str  # as in the facts of a record
+
+    def end(self, step: _Step, host_ns: int) -> Iterable[tuple[_Step, int]]:
+        """A step ends here, and the next one begins: the steps whose durations are known now."""
+
+    def restart(self) -> None:
+        """The step that began at the last end begins here instead."""
+
+
+class HostClock(Generic[_Step]):
+    """Steps take as long as the host takes for them."""
+
+    name = "perf_counter"
+
+    def end(self, step: _Step, host_ns: int) -> Iterable[tuple[_Step, int]]:
+        """See Clock."""
+        return ((step, host_ns),)
+
+    def restart(self) -> None:
+        """Nothing is kept: the host's own times begin anew."""
+
+
+class _Pending(NamedTuple, Generic[_Step]):
+    step: _Step
+    begin: Any  # an event; None if there was none
+    end: Any
+
+
+class GpuClock(Generic[_Step]):
+    """Steps take as long as a GPU's stream takes from one end to the next."""
+
+    name = "cuda events"
+
+    def __init__(self, record: Callable[[Any], None], make: Callable[[], Any], recordable: Callable[[], bool]) -> None:
+        self._record, self._make, self._is_recordable = record, make, recordable
+        self._spare: list[Any] = []
+        self._pending: deque[_Pending[_Step]] = deque()
+        self._last: Any = None  # what has begun before is not timed
+
+    @staticmethod
+    def of(device: int) -> "GpuClock[_Step]":
+        """The clock of the stream that is current on this device where a step ends."""
+        cuda = gpu()
+
+        def record(event: Any) -> None:
+            event.record(cuda.current_stream(device))
+
+        # An event that is recorded while a graph is, would become part of it.
+        return GpuClock(record, lambda: cuda.Event(enable_timing=True), lambda: not cuda.is_current_stream_capturing())
+
+    def end(self, step: _Step, host_ns: int) -> Iterable[tuple[_Step, int]]:
+        """See Clock. The duration is UNKNOWN where no event could be recorded, or the GPU is too far behind."""
+        begin, self._last = self._last, self._event()
+        self._pending.append(_Pending(step, begin, self._last))
+        known: list[tuple[_Step, int]] = []
+        if self._last is None:  # even a question would spoil the graph that is being recorded
+            return known
+        while self._pending and (self._is_over() or len(self._pending) > EVENTS):
+            oldest = self._pending[0]
+            is_timed = oldest.begin is not None and oldest.end is not None and oldest.end.query()
+            known.append((oldest.step, round(oldest.begin.elapsed_time(oldest.end) * 1e6) if is_timed else UNKNOWN))
+            self._pending.popleft()
+            if oldest.begin is not None:
+                self._spare.append(oldest.begin)
+        return known
+
+    def restart(self) -> None:
+        """See Clock."""
+        self._last = self._event()  # the one before stays the end of a pending step, or is let go
+
+    def _event(self) -> Any:
+        if not self._is_recordable():
+            return None
+        event = self._spare.pop() if self._spare else self._make()
+        self._record(event)
+        return event
+
+    def _is_over(self) -> bool:
+        end = self._pending[0].end
+        return end is None or bool(end.query())
+
+
+class ThreadClock:
+    """How long this thread had a core, and how long it was ready without one, since it was last asked."""
+
+    def __init__(self) -> None:
+        self._file = -1
+        with suppress(OSError):  # only Linux tells
+            self._file = os.open(_SCHEDSTAT, os.O_RDONLY | os.O_CLOEXEC)
+        self._processor_ns = time.thread_time_ns()
+        self._queued_ns = self._queued()
+
+    def passed(self, host_ns: int) -> tuple[int, int]:
+        """Both in ns, of the last `host_ns`. The second is UNKNOWN where the system does not tell, and not asked for
+        where it is short: a thread that had a core nearly all the time cannot have waited for one."""
+        processor_ns = time.thread_time_ns()
+        on_core, self._processor_ns = processor_ns - self._processor_ns, processor_ns
+        if host_ns - on_core < _SHORT_NS:
+            return on_core, 0
+        if self._file < 0:
+            return on_core, UNKNOWN
+        before, self._queued_ns = self._queued_ns, self._queued()
+        return on_core, min(self._queued_ns - before, host_ns - on_core)
+
+    def close(self) -> None:
+        """Close the system's file."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def _queued(self) -> int:
+        return int(os.pread(self._file, _BYTES, 0).split()[1]) if self._file >= 0 else 0

@@ -1,0 +1,120 @@
+"""The steps that have ended: each is judged, written to the record, and counted in its minute."""
+
+import statistics
+from collections.abc import Callable, Sequence
+
+from tracekit.watched import Cause, Flag, Minute, Record, Step
+from tracekit.watched.causes import cause_of
+from tracekit.watched.record import UNKNOWN
+from tracekit.watched.usual import Usual, Verdict
+
+_NEVER = 1 << 62  # ns
+_MOST_DURATIONS = 1024  # of a minute, whose median is computed between two steps
+_MS = 1e6  # ns
+_NO_VERDICT = Verdict()
+_NOT_JUDGED = (UNKNOWN, UNKNOWN, Flag(0), Cause.UNKNOWN)
+
+
+class History:
+    """What is known of the steps so far, with the record that it is written to."""
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+        self._usual = Usual()
+        self.usual_ns, self.limit_ns = 0, _NEVER  # of steps, as of the last one that was judged
+        self._minute = _OpenMinute()
+        self._summed = 0  # steps, up to the last summary
+
+    def add(self, seen: Sequence[int], step_ns: int, may_trace: Callable[[], bool]) -> str:
+        """Add a step, given as in Step but without its duration and what is concluded from it. Returns why the next
+        steps are to be traced; empty if they are not."""
+        step = Step._make((seen[0], seen[1], step_ns, *seen[2:-1], *_NOT_JUDGED))
+        flags, cause, reason = seen[-1], Cause.UNKNOWN, ""
+        verdict = _NO_VERDICT if flags else self._usual.judge(step)
+        if verdict.limit_ns != UNKNOWN:
+            self.usual_ns, self.limit_ns = verdict.usual_ns, verdict.limit_ns
+        if verdict.slow or verdict.trend:
+            cause = Cause.TREND if verdict.trend else cause_of(step, self._usual.typical)
+            if verdict.slow:
+                flags |= Flag.SLOW
+            if may_trace():
+                flags |= Flag.TRIGGERED
+                reason = cause.name.lower() if verdict.trend else f"slow-{cause.name.lower().replace('_', '-')}"
+        elif verdict.period:
+            flags |= Flag.PERIODIC
+        entry = (*step[:-4], verdict.usual_ns, verdict.limit_ns, flags, cause)
+        if cause or verdict.slow:
+            self.record.slow.append(entry)
+        self.record.steps.append(entry)
+        if not flags & Flag.TRACED and step_ns != UNKNOWN:
+            self._minute.add(step, verdict.slow)
+        return reason
+
+    def end_minute(self) -> None:
+        """Write the minute that is over, if any step ended in it."""
+        if self._minute.steps:
+            self.record.minutes.append(self._minute.closed())
+        self._minute = _OpenMinute()
+
+    def summary(self) -> dict[str, float]:
+        """See Watch.summary."""
+        steps = [step for step in self.record.steps.entries(since=self._summed) if not step.flags & Flag.TRACED]
+        self._summed = self.record.steps.count
+        durations = [step.step_ns for step in steps if step.step_ns != UNKNOWN]
+        if not durations:
+            return {}
+        host_ns = sum(step.host_ns for step in steps)
+        figures = {
+            "tracekit/steps": len(steps),
+            "tracekit/step_ms": statistics.median(durations) / _MS,
+            "tracekit/longest_step_ms": max(durations) / _MS,
+            "tracekit/slow_steps": sum(bool(step.flags & Flag.SLOW) for step in steps),
+            "tracekit/share/waiting": sum(step.waited_ns for step in steps) / host_ns,
+            "tracekit/share/compiling": sum(step.compile_ns for step in steps) / host_ns,
+            "tracekit/share/collecting": sum(step.collect_ns for step in steps) / host_ns,
+        }
+        if (peak_bytes := steps[-1].peak_bytes) != UNKNOWN:
+            figures["tracekit/peak_mb"] = peak_bytes / 1e6
+        return figures
+
+
+class _OpenMinute:
+    """The steps of the current minute, of which enough durations are kept for a median."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+        self._stride = 1
+        self._durations: list[int] = []
+        self._first = self._began_ns = self._most_ns = self._most_number = 0
+        self._least_ns = 1 << 62
+        self._slow = self._waited_ns = self._compile_ns = 0
+
+    def add(self, step: Step, slow: bool) -> None:
+        if not self.steps:
+            self._first, self._began_ns = step.number, step.began_ns
+        if self.steps % self._stride == 0:
+            self._durations.append(step.step_ns)
+            if len(self._durations) == _MOST_DURATIONS:
+                self._durations = self._durations[::2]
+                self._stride *= 2
+        self.steps += 1
+        if step.step_ns > self._most_ns:
+            self._most_ns, self._most_number = step.step_ns, step.number
+        self._least_ns = min(self._least_ns, step.step_ns)
+        self._waited_ns += step.waited_ns
+        self._compile_ns += step.compile_ns
+        self._slow += slow
+
+    def closed(self) -> Minute:
+        return Minute(
+            self._began_ns,
+            self._first,
+            self.steps,
+            self._least_ns,
+            int(statistics.median(self._durations)),
+            self._most_ns,
+            self._most_number,
+            self._slow,
+            self._waited_ns,
+            self._compile_ns,
+        )

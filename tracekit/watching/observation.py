@@ -1,0 +1,207 @@
+"""What is done at the end of each step: what was seen goes to the history, and the next steps are traced if need be.
+
+It is in the training's way for as long as it runs, so it does no more than it must, and rarely what takes longer.
+"""
+
+import logging
+import os
+import re
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from threading import get_ident
+from time import perf_counter_ns, time_ns
+
+import msgspec
+
+from tracekit.base.atomic import reason as why_of
+from tracekit.errors import TracekitError
+from tracekit.watched import Flag, Record, registry
+from tracekit.watched.record import UNKNOWN
+from tracekit.watched.registry import Answer, Desk, Entry, Request
+from tracekit.watching import process
+from tracekit.watching.clocks import Clock, GpuClock, HostClock, ThreadClock
+from tracekit.watching.history import History
+from tracekit.watching.memory import Memory
+from tracekit.watching.tally import Sources
+from tracekit.watching.tracer import BUSY, Tracer
+
+STEPS_TOGETHER = 16  # steps that are judged, and written, at a time, if none is slow; at the latest after a look
+_LOOK_NS = 100_000_000  # between two looks at memory, and for requests
+_NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
+_REASON_LENGTH = 40
+_SECOND_NS, _MINUTE_NS = 1_000_000_000, 60_000_000_000
+
+_log = logging.getLogger("tracekit")
+
+
+class Observation:
+    """What one watch sees. The record begins where the first step ends: only then are device and rank known."""
+
+    def __init__(self, folder: Path, step: str, sources: Sources, tracer: Tracer) -> None:
+        self.path: Path | None = None  # of the record
+        self.reason = ""  # for which somebody asked for a trace
+        self._folder, self._step, self._sources, self._tracer = folder, step, sources, tracer
+        self._history: History | None = None
+        self._desk: Desk | None = None
+        self._request: Request | None = None  # that the current trace answers
+        self._number = 0  # of the current step
+        self._ended: list[tuple[Sequence[int], int]] = []  # not judged yet: several together are judged faster
+        self._memory: Memory | None = None
+        self._peak_bytes = UNKNOWN
+        self._thread_clock = ThreadClock()
+        self._unix_ns = time_ns() - perf_counter_ns()
+        self._began_ns = self._look_ns = perf_counter_ns()
+        self._minute_ns = self._began_ns + _MINUTE_NS
+        self._told: set[str] = set()
+
+    def end(self, optimizer: object, all_ranks: bool) -> bool:
+        """A step ends here, of this optimizer if there is one; False if this rank is not to be watched. Raises OSError
+        if the record cannot be made."""
+        now = perf_counter_ns()
+        tally, tracer = self._sources.tally, self._tracer
+        host_ns = now - self._began_ns
+        on_core_ns, queued_ns = self._thread_clock.passed(host_ns)
+        if self._history is None:
+            if not all_ranks and process.rank()[0]:
+                return False
+            self._start(optimizer)
+            assert self._history is not None
+        history, retries = self._history, 0
+        if is_due := now > self._look_ns or host_ns > history.limit_ns:
+            retries = self._look(now)
+        flags = 0
+        if tracer.is_tracing or tracer.is_busy:
+            flags = Flag.TRACED
+        if tally.apart:
+            flags |= Flag.APART
+        seen = (
+            *(self._number, self._unix_ns + self._began_ns, host_ns, tally.waited_ns, tally.batches),
+            *(tally.compile_ns, tally.compiles, tally.collect_ns, tally.collections, retries, self._peak_bytes),
+            *(on_core_ns, queued_ns, tally.nodes, tally.edges, tally.worker, flags),
+        )
+        tally.clear()
+        self._began_ns = now
+        self._number += 1
+        ended, reason = self._ended, ""
+        for step in self._clock.end(seen, host_ns):
+            ended.append(step)
+            is_due = is_due or step[1] > history.limit_ns
+        if is_due or len(ended) == STEPS_TOGETHER:
+            reason = self._judge(history)
+        if tracer.is_tracing:
+            self._trace(tracer.step)
+        elif reason or self.reason:
+            self._begin_trace(reason)
+        elif self._request is not None:  # the training's own profiler has taken the place of ours
+            self._answer(why=BUSY)
+        if get_ident() != tally.thread:  # another thread drives the steps from now on
+            tally.thread = get_ident()
+            self._thread_clock.close()
+            self._thread_clock = ThreadClock()
+        return True
+
+    def summary(self) -> dict[str, float]:
+        """See Watch.summary."""
+        if self._history is None:
+            return {}
+        self._judge(self._history)
+        return self._history.summary()
+
+    def close(self) -> None:
+        """A trace that is being taken is written, if it has a whole step, and the record ends."""
+        self._trace(self._tracer.end)
+        if self._history is not None:
+            self._judge(self._history)
+            self._history.end_minute()
+            self._history.record.close()
+        if self._desk is not None:
+            self._desk.remove()
+        self._thread_clock.close()
+
+    def _start(self, optimizer: object) -> None:
+        number = process.device()
+        what = "a call of step()" if optimizer is None else f"a step of {type(optimizer).__name__}"
+        self._clock: Clock[Sequence[int]] = HostClock() if number is None else GpuClock.of(number)
+        self._memory = Memory(number)
+        facts = process.facts(self._step or what, self._clock.name, number)
+        while (path := self._folder / f"{facts.stem}.watch").exists():  # one of this process that began in this second
+            facts = msgspec.structs.replace(facts, began_ns=facts.began_ns + _SECOND_NS)
+        self._history, self.path = History(Record.create(path, facts)), path
+        began = registry.began(facts.process)
+        with suppress(OSError, TracekitError):  # nobody can ask for a trace then
+            entry = Entry(facts.process, began or 0, os.path.abspath(self._folder), facts.script)
+            self._desk = Desk.open(entry)
+
+    def _judge(self, history: History) -> str:
+        """Add the steps that ended to the history; why the next ones are to be traced, if they are."""
+        reason = ""
+        for ended, step_ns in self._ended:
+            reason = history.add(ended, step_ns, self._tracer.may_trace) or reason
+        self._ended.clear()
+        self._sources.tally.usual_ns = history.usual_ns
+        return reason
+
+    def _look(self, now: int) -> int:
+        """Do what need not be done at each step; how often the allocator has freed its cache since the last look."""
+        self._look_ns = now + _LOOK_NS
+        self._unix_ns = time_ns() - now
+        if self._history is not None and now > self._minute_ns:
+            self._minute_ns = now + _MINUTE_NS
+            self._history.end_minute()
+        self._sources.listen_to_compiler()
+        if self._desk is not None and self._request is None and (request := self._desk.requested()) is not None:
+            self._request, self.reason = request, slug(request.reason)
+        assert self._memory is not None
+        self._peak_bytes, retries = self._memory.look()
+        return retries
+
+    def _begin_trace(self, slow: str) -> None:
+        """Trace the next steps, because the last ones were slow, or because somebody asked for it."""
+        reason, self.reason = self.reason or slow, ""
+        if self._tracer.is_busy:
+            self._say(f"no trace was taken ({reason}): {BUSY}")
+            self._answer(why=BUSY)
+            return
+        assert self.path is not None
+        path = self.path.with_name(f"{self.path.stem}-step{self._number - 1}-{reason}.pt.trace.json.gz")
+        self._trace(lambda: self._tracer.begin(path, self._number, counts=reason == slow))
+
+    def _trace(self, act: Callable[[], Path | None]) -> None:
+        """Let the tracer do something, whatever comes of it; the time that it takes belongs to no step."""
+        try:
+            written = act()
+        except Exception as error:
+            with suppress(Exception):
+                self._tracer.abandon()
+            why = why_of(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
+            self._say(f"a trace could not be taken in {self._folder}: {why}")
+            self._answer(why=why)
+        else:
+            if written is not None:
+                _log.info("wrote %s", written)
+                self._answer(trace=str(written.absolute()))
+        self._restart()
+
+    def _restart(self) -> None:
+        self._thread_clock.passed(host_ns=_MINUTE_NS)
+        if self._history is not None:
+            self._clock.restart()
+        self._sources.tally.clear()
+        self._began_ns = perf_counter_ns()
+
+    def _answer(self, trace: str = "", why: str = "") -> None:
+        request, self._request = self._request, None
+        if request is not None and self._desk is not None:
+            with suppress(OSError):  # who asked waits until it gives up
+                self._desk.answer(Answer(request.token, trace, why))
+
+    def _say(self, sentence: str) -> None:
+        if sentence not in self._told:
+            self._told.add(sentence)
+            _log.warning("%s", sentence)
+
+
+def slug(reason: str) -> str:
+    """The reason as part of a file's name."""
+    return _NOT_IN_NAMES.sub("-", reason.lower()).strip("-")[:_REASON_LENGTH] or "snap"

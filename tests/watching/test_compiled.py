@@ -7,7 +7,7 @@ import torch
 from torch._dynamo.testing import CompileCounter
 from torch.utils.data import DataLoader
 
-from tests.watching.test_watch import Numbers, state, steps, watch  # noqa: F401
+from tests.watching.small_training import Numbers, steps, watch
 
 
 def looped(folder, compile_step):

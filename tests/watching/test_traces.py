@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.watching.test_watch import Training, forked_training, record, state, steps  # noqa: F401
+from tests.watching.small_training import Training, forked_training, record, steps
 from tracekit.watched import Cause, Flag, registry
 from tracekit.watching import tracer, watch
 
@@ -115,7 +115,7 @@ def test_a_profilers_file_that_ends_early_is_noticed(tmp_path):
         tracer._check(tmp_path / "half.json")
 
 
-def test_snap_asks_a_training_that_runs(tmp_path, state, capsys):  # noqa: F811
+def test_snap_asks_a_training_that_runs(tmp_path, capsys):
     from tracekit.cli.program import main
 
     with forked_training(tmp_path) as training:
@@ -134,7 +134,7 @@ def test_snap_asks_a_training_that_runs(tmp_path, state, capsys):  # noqa: F811
     assert capsys.readouterr().err == told
 
 
-def test_snap_is_told_why_there_is_no_trace(tmp_path, state):  # noqa: F811
+def test_snap_is_told_why_there_is_no_trace(tmp_path):
     training = Training()
     request = registry.Request(token="x")
     with watch(tmp_path, traces_per_hour=0):

@@ -5,60 +5,14 @@ import os
 import random
 import signal
 import time
-from contextlib import contextmanager
-from functools import partial
 
 import pytest
 import torch
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 
 import tracekit
+from tests.watching.small_training import Numbers, Training, forked_training, record, steps, watch
 from tracekit.watched import Flag, Record, registry
-from tracekit.watching import watch as watch_with_traces
-
-watch = partial(watch_with_traces, traces_per_hour=0)  # other work on the machine makes steps slow
-
-
-@pytest.fixture(autouse=True)
-def state(tmp_path_factory, monkeypatch):
-    """A folder for the registry of watches."""
-    folder = tmp_path_factory.mktemp("state")
-    monkeypatch.setenv("XDG_STATE_HOME", str(folder))
-    return folder
-
-
-class Training:
-    """A small one."""
-
-    def __init__(self):
-        self.parameter = torch.nn.Parameter(torch.ones(4))
-        self.optimizer = torch.optim.SGD([self.parameter], lr=0.1)
-
-    def step(self, batch=1.0):
-        self.optimizer.zero_grad()
-        (self.parameter * batch).sum().backward()
-        self.optimizer.step()
-
-
-class Numbers(Dataset):
-    def __init__(self, count, delay=0.0):
-        self.count, self.delay = count, delay
-
-    def __len__(self):
-        return self.count
-
-    def __getitem__(self, index):
-        time.sleep(self.delay)
-        return torch.tensor(float(index))
-
-
-def record(folder):
-    (path,) = folder.glob("*.watch")
-    return Record.open(path)
-
-
-def steps(folder):
-    return record(folder).steps.entries()
 
 
 def test_steps_end_where_the_optimizer_steps(tmp_path):
@@ -272,28 +226,6 @@ def test_a_later_watch_in_the_same_folder_leaves_earlier_records_alone(tmp_path)
             training.step()
     records = [Record.open(path) for path in sorted(tmp_path.glob("*.watch"))]
     assert [len(found.steps.entries()) for found in records] == [1, 1, 1]
-
-
-@contextmanager
-def forked_training(folder):
-    """The process of a training that is watched, and runs until it is killed."""
-    process = os.fork()
-    if not process:
-        try:
-            training = Training()
-            with watch(folder):
-                while True:
-                    training.step()
-        finally:
-            os._exit(1)
-    try:
-        give_up = time.monotonic() + 60
-        while not [*folder.glob("*.watch")] and time.monotonic() < give_up:
-            time.sleep(0.01)
-        yield process
-    finally:
-        os.kill(process, signal.SIGKILL)
-        os.waitpid(process, 0)
 
 
 def test_a_record_is_readable_after_a_kill_at_any_moment(tmp_path):

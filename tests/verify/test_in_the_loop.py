@@ -142,16 +142,18 @@ def test_the_step_of_a_callback_is_that_of_a_capture(name, tmp_path, record_prop
     assert len(steps) == STEPS[name]
     apart = [step.number for step in steps if step.flags & Flag.APART]
     assert APART[name] <= len(apart) <= 2 * APART[name] + 2, apart
-    watched = [step.step_ns for step in steps[SETTLED:] if not step.flags & (Flag.APART | Flag.TRACED)]
+    like_others = [step for step in steps[SETTLED:] if not step.flags & (Flag.APART | Flag.TRACED)]
     figures = [entry["tracekit/step_ms"] for entry in logged(name, tmp_path, printed) if "tracekit/step_ms" in entry]
     assert figures
-    assert statistics.median(figures) == pytest.approx(statistics.median(watched) / 1e6, rel=0.3)
+    assert statistics.median(figures) == pytest.approx(statistics.median(s.step_ns for s in like_others) / 1e6, rel=0.3)
     (tmp_path / "plain.py").write_text(EXAMPLES[name])
     command = ["capture", "plain.py", "-o", "run.json", "--variants", "eager", "--passes", "3", "--threads", "1"]
     subprocess.run([sys.executable, "-m", "tracekit", *command], cwd=tmp_path, env=ONE_THREAD, check=True)
     measured = runs.read(tmp_path / "run.json").variants[0].measured
-    ratio = statistics.median(watched) / measured.step_ns
-    row = {"example": name, "watched, ms": f"{statistics.median(watched) / 1e6:.3f}"}
+    # A capture on a CPU leaves out what a thread that is ready waits for a core.
+    watched_ns = statistics.median(step.step_ns - max(step.queued_ns, 0) for step in like_others)
+    ratio = watched_ns / measured.step_ns
+    row = {"example": name, "watched, ms": f"{watched_ns / 1e6:.3f}"}
     row |= {"captured, ms": f"{measured.step_ns / 1e6:.3f}", "ratio": f"{ratio:.3f}"}
     record_property("table", ["steps of callbacks, and of captures", row])
     assert 0.7 < ratio < 1.4

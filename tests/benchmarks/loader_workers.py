@@ -1,10 +1,11 @@
-"""What it costs a worker of a data loader to record itself: its processor time, with and without.
+"""What it costs a worker of a data loader to be sampled: its processor time, with and without.
 
     python -m tests.benchmarks.loader_workers [--pairs 30] [--limit 1.0]
 
-For each kind of dataset, a recorded worker and one that is not make the same batches side by side. The processor time
-of a worker is that of all its threads: of its own work, of the thread that sends batches, and of the sampler. Blocks of
-both are pairs; given are the means of their differences, with intervals at 95 %, and what is added for each batch. It
+For each kind of dataset, one recorded worker makes batches, and its sampler is awake in every second block of them: two
+processes differ by more than what is to be measured, because each has another layout of memory. The processor time is
+that of all threads of the worker. Neighbouring blocks are pairs; given are the means of their differences, with
+intervals at 95 %, and what is added for each batch. What is noted of each batch beside the samples is timed alone. It
 fails where the whole interval is above the limit, in percent.
 """
 
@@ -12,18 +13,24 @@ import argparse
 import math
 import statistics
 import tempfile
+import threading
 import time
+from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset
 
 from tracekit.capture.child.loaders import RecordedLoaders
+from tracekit.loading import recorder
 from tracekit.statistics.uncertainty import half_width_of_mean
 
 _BLOCK = 40  # batches
 _SAMPLES = 8  # in a batch
+_NOTED = 5000  # batches that are only noted
+_awake = threading.Event()
 
 
 class Work(Dataset):
@@ -37,6 +44,7 @@ class Work(Dataset):
         return 1 << 30
 
     def __getitem__(self, index: int) -> torch.Tensor:
+        (_awake.set if index // (_BLOCK * _SAMPLES) % 2 else _awake.clear)()
         _WORK[self.kind](index)
         return torch.tensor([time.process_time_ns()])
 
@@ -71,14 +79,16 @@ def main() -> int:
     parser.add_argument("--only", default=",".join(_WORK))
     options = parser.parse_args()
     is_above = False
+    recorder.time = SimpleNamespace(time_ns=time.time_ns, thread_time=time.thread_time, sleep=_sleep_if_awake)
+    print(f"to note a batch: {noting_us():.1f} µs")
     for kind in options.only.split(","):
-        with_records, without = blocks(kind, options.pairs)
-        ratios = [math.log(ours / theirs) for ours, theirs in zip(with_records, without, strict=True)]
+        asleep, awake = blocks(kind, options.pairs)
+        ratios = [math.log(ours / theirs) for ours, theirs in zip(awake, asleep, strict=True)]
         mean, half = statistics.fmean(ratios), half_width_of_mean(ratios, 0.95)
-        added_us = statistics.fmean(ours - theirs for ours, theirs in zip(with_records, without, strict=True)) / 1e3
+        added_us = statistics.fmean(ours - theirs for ours, theirs in zip(awake, asleep, strict=True)) / 1e3
         low, high = (100 * math.expm1(end) for end in (mean - half, mean + half))
         print(
-            f"{kind:9}  {statistics.median(without) / 1e6:6.2f} ms a batch  {100 * math.expm1(mean):+.2f} % "
+            f"{kind:9}  {statistics.median(asleep) / 1e6:6.2f} ms a batch  {100 * math.expm1(mean):+.2f} % "
             f"({low:+.2f} to {high:+.2f} %; {options.pairs} pairs)  {added_us:+.0f} µs a batch",
             flush=True,
         )
@@ -87,20 +97,32 @@ def main() -> int:
 
 
 def blocks(kind: str, pairs: int) -> tuple[list[float], list[float]]:
-    """Processor ns of a batch, for each block, of the recorded worker and of the other."""
+    """Processor ns of a batch for each block in which the sampler sleeps, and for each in which it is awake."""
+    with tempfile.TemporaryDirectory(prefix="tracekit-bench-") as folder, RecordedLoaders(Path(folder)):
+        batches = iter(DataLoader(Work(kind), batch_size=_SAMPLES, num_workers=1))
+        stamps = [int(next(batches)[-1]) for _ in range((2 * pairs + 2) * _BLOCK)]
+    lasting = [(end - begin) / _BLOCK for begin, end in pairwise(stamps[2 * _BLOCK - 1 :: _BLOCK])]  # after a warm-up
+    return lasting[0::2], lasting[1::2]
+
+
+def noting_us() -> float:
+    """How long it takes to note the moments and the size of one batch, µs of processor time."""
     with tempfile.TemporaryDirectory(prefix="tracekit-bench-") as folder:
-        other = iter(DataLoader(Work(kind), batch_size=_SAMPLES, num_workers=1))
-        with RecordedLoaders(Path(folder)):
-            recorded = iter(DataLoader(Work(kind), batch_size=_SAMPLES, num_workers=1))
-            stamps: tuple[list[int], list[int]] = ([], [])
-            for _ in range((pairs + 1) * _BLOCK):  # the first block warms up
-                for loader, its_stamps in zip((recorded, other), stamps, strict=True):
-                    its_stamps.append(int(next(loader)[-1]))
-    ours, theirs = (
-        [(each[n + _BLOCK] - each[n]) / _BLOCK for n in range(_BLOCK - 1, len(each) - _BLOCK, _BLOCK)]
-        for each in stamps
-    )
-    return ours, theirs
+        noted = recorder.WorkerRecorder(Path(folder), worker=0, workers=1, rank=0)
+        tensor = torch.zeros(_SAMPLES)
+        began = time.process_time_ns()
+        for number in range(_NOTED):
+            noted._got((number, [number]))
+            entry = (number, tensor)
+            noted._made(entry)
+            noted._pickles(entry)
+            noted._sent()
+        return (time.process_time_ns() - began) / _NOTED / 1e3
+
+
+def _sleep_if_awake(seconds: float) -> None:
+    _awake.wait()
+    time.sleep(seconds)
 
 
 if __name__ == "__main__":

@@ -51,6 +51,12 @@ class TuiVerb(Verb):
                 from tracekit.tui.study import browse
 
                 return browse(options.inputs[0])
+            from tracekit.watched.reading import is_watch
+
+            if len(options.inputs) == 1 and is_watch(options.inputs[0]):
+                from tracekit.tui.watch import browse as browse_watch
+
+                return browse_watch(options.inputs[0])
             from tracekit.tui.app import build_app
 
             app = build_app(options.inputs, options.baseline, infer_steps=options.steps != "annotated", choice=choice)

@@ -2,34 +2,20 @@
 a cell, and quitting that leads back.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import ClassVar
 
 import pyarrow as pa
 from msgspec import Struct
-from textual import events
-from textual.app import App, ComposeResult
-from textual.binding import BindingType
-from textual.containers import Container, Horizontal
-from textual.widgets import Static
 
-from tracekit.base.names import sanitize
 from tracekit.report import report
-from tracekit.report.blocks import Sentences, Table
-from tracekit.report.section import Section
 from tracekit.report.sections.study_cells import SETTING, VARIANT
 from tracekit.study import Study, read_study
 from tracekit.study.recommendations import recommend
 from tracekit.study.settings import settings
 from tracekit.study.store import RUN
 from tracekit.trace.schema import column
-from tracekit.tui.keys import STUDY_KEYS
 from tracekit.tui.model.sheet import Sheet
-from tracekit.tui.terminal import leave_with_the_terminal
-from tracekit.tui.widgets.below import LOW, Below
-from tracekit.tui.widgets.grid import Grid
-from tracekit.tui.widgets.lines import Chips, FilterLine, KeyBar
+from tracekit.tui.paged import PagedApp, sheets
 
 _REAL = pa.float64()
 CELLS = pa.schema(
@@ -93,20 +79,8 @@ def study_pages(folder: Path) -> StudyPages:
                 runs.append(result.folder / RUN if result.run is not None else None)
     cells = Sheet("cells", pa.Table.from_pylist(rows, CELLS), "Cells", runs.__getitem__)
     sections = report(open_subject([folder])).sections
-    pages = [page for section in sections if section.id != "variants" for page in _sheets(section)]
+    pages = [page for section in sections if section.id != "variants" for page in sheets(section)]
     return StudyPages(study, [cells, *pages], runs)
-
-
-def _sheets(section: Section) -> Iterator[Sheet]:
-    """The tables of a section; if it has none, its sentences as a table."""
-    tables = [block for block in section.blocks if isinstance(block, Table) and len(block.rows)]
-    for table in tables:
-        title = section.title if table is tables[0] else table.name.replace("_", " ")
-        yield Sheet(table.name, table.rows, sanitize(title))
-    sentences = [line for block in section.blocks if isinstance(block, Sentences) for line in block.lines]
-    if sentences and not tables:
-        rows = pa.table({"sentence": sentences}, schema=pa.schema([column("sentence", pa.string(), section.title)]))
-        yield Sheet(section.id, rows, sanitize(section.title))
 
 
 def browse(folder: Path) -> int:
@@ -127,96 +101,15 @@ def browse(folder: Path) -> int:
             return opened.return_code
 
 
-class StudyApp(App[None]):
+class StudyApp(PagedApp):
     """The pages of a study; `chosen` is the row of the cell whose run the user wants to open."""
 
-    TITLE = "tracekit"
-    CSS_PATH = "app.tcss"
-    ENABLE_COMMAND_PALETTE = False
-    BINDINGS: ClassVar[list[BindingType]] = [*STUDY_KEYS]
-
     def __init__(self, pages: StudyPages, row: int = 0) -> None:
-        super().__init__()
-        self._pages = pages
-        self._page = 0
-        self._begin = row
-        self.chosen: int | None = None
+        super().__init__(f"study {pages.study.folder.resolve().name}", pages.pages, row)
+        self._study = pages.study
 
     @property
-    def page(self) -> Sheet:
-        """The page on screen."""
-        return self._pages.pages[self._page]
-
-    @property
-    def grid(self) -> Grid:
-        """The table of that page."""
-        return self.query_one(Grid)
-
-    def compose(self) -> ComposeResult:
-        """The study's name, the pages' chips, the table, details of its row, the keys."""
-        study = self._pages.study
-        succeeded = sum(result.outcome == "ok" for result in study.results)
-        with Horizontal(id="top"):
-            yield Static("tracekit", id="brand", markup=False)
-            yield Static(sanitize(f"study {study.folder.resolve().name}"), id="crumbs", markup=False)
-            yield Static(f"{succeeded} of {len(study.results)} cells succeeded", id="state", markup=False)
-        yield Chips()
-        with Container(id="stage"):
-            yield Grid(self.page, self._begin)
-        yield Below()
-        yield FilterLine()
-        yield KeyBar()
-
-    def on_mount(self) -> None:
-        """Give the table the focus."""
-        self.animation_level = "none"
-        leave_with_the_terminal(self)
-        self.grid.styles.height = "1fr"
-        self.grid.focus()
-        self._show_chips()
-
-    def on_resize(self, event: events.Resize) -> None:
-        """Leave fewer lines for the details of the row on a small screen."""
-        self.set_class(event.size.height < LOW, "-low")
-
-    def on_grid_moved(self) -> None:
-        """Show the row under the cursor in full."""
-        self.query_one(Below).show(self.grid.sheet, self.grid.cursor, None)
-
-    def on_grid_entered(self) -> None:
-        """Open the run of a cell."""
-        self.chosen = self.grid.sheet.row_at(self.grid.cursor)
-        self.exit()
-
-    def on_chips_picked(self, message: Chips.Picked) -> None:
-        """Go to the page that was clicked."""
-        self._go(next(k for k, page in enumerate(self._pages.pages) if page.name == message.name))
-
-    def action_pane(self, key: str) -> None:
-        """Go to the page of that digit."""
-        number = "1234567890".index(key)
-        if number < len(self._pages.pages):
-            self._go(number)
-
-    def action_turn(self, way: int) -> None:
-        """Go to the next or the previous page, wrapping around at the ends."""
-        self._go((self._page + way) % len(self._pages.pages))
-
-    def action_filter(self) -> None:
-        """Ask for the words that rows must contain."""
-        self.query_one(FilterLine).ask(self.grid)
-
-    def action_widen(self) -> None:
-        """Show all rows again."""
-        self.query_one(FilterLine).drop(self.grid)
-
-    def _go(self, number: int) -> None:
-        if number != self._page:
-            self._page = number
-            self.grid.change(self.page)
-            self._show_chips()
-
-    def _show_chips(self) -> None:
-        digits = [*"1234567890"] + [""] * len(self._pages.pages)
-        chips = [(digit, page.name, page.title) for digit, page in zip(digits, self._pages.pages, strict=False)]
-        self.query_one(Chips).show(chips, self.page.name)
+    def state(self) -> str:
+        """How many cells succeeded."""
+        succeeded = sum(result.outcome == "ok" for result in self._study.results)
+        return f"{succeeded} of {len(self._study.results)} cells succeeded"

@@ -7,7 +7,7 @@ from tracekit.tui.model.panes import all_panes
 from tracekit.tui.model.panes.instances import place_of, to_event
 from tracekit.tui.model.panes.overview import VIEWS
 from tracekit.tui.model.panes.owners import code_at
-from tracekit.tui.model.selection import NO_LINE, History, Selection
+from tracekit.tui.model.selection import HOME, NO_LINE, History, Selection
 from tracekit.tui.model.sheet import Sheet
 from tracekit.tui.timeline import Stretch
 
@@ -23,6 +23,7 @@ class Navigation:
         self.panes: list[Pane] = []
         self.history = History()
         self.shown: Selection | None = None
+        self.first_pane = HOME  # the pane to begin with
         self._cursors: dict[Selection, Cursor] = {}
         self._codes: dict[tuple[object, ...], Code | None] = {}
         self._answers: dict[Selection, Content] = {}
@@ -80,7 +81,8 @@ class Navigation:
         if before is None or not {*before.variants} <= {*opened.variants} or self.now.pane not in names:
             # The first variants to arrive, or later ones that gave others new names, which the history does not know.
             answered = any(profile.means["wall"] is not None for profile in opened.report.profiles)
-            self.history = History(Selection(view=VIEWS[0] if answered else VIEWS[1]))
+            pane = self.first_pane if self.first_pane in names else HOME
+            self.history = History(Selection(pane, view=VIEWS[0] if answered else VIEWS[1]))
         return True
 
     def visit(self, history: History) -> bool:

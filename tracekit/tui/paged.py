@@ -45,7 +45,7 @@ class PagedApp(App[None]):
 
     def __init__(self, name: str, pages: list[Sheet], row: int = 0, page: int = 0) -> None:
         super().__init__()
-        self._name, self.pages = name, pages
+        self._opened, self.pages = name, pages
         self.number, self._begin = page, row
         self.chosen: int | None = None
 
@@ -72,7 +72,7 @@ class PagedApp(App[None]):
         """What was opened, the pages' chips, the table, details of its row, the keys."""
         with Horizontal(id="top"):
             yield Static("tracekit", id="brand", markup=False)
-            yield Static(sanitize(self._name), id="crumbs", markup=False)
+            yield Static(sanitize(self._opened), id="crumbs", markup=False)
             yield Static(self.state, id="state", markup=False)
         yield Chips()
         yield from self.above()

@@ -9,7 +9,7 @@ from tracekit.base.names import sanitize
 from tracekit.base.pages import Cure
 from tracekit.base.units import duration, many, percent
 from tracekit.engine.buckets import ON_THE_GPU
-from tracekit.findings import Finding, FindingPage, Where, evidence, rule
+from tracekit.findings import Finding, FindingPage, Where, evidence, rule, time_of_rules
 from tracekit.profile import LEAST_SHARE, Profile
 from tracekit.profile.graph_building import GraphBuilder, per_step_ns
 
@@ -57,8 +57,8 @@ _PAGE = FindingPage(
         neighbours reads its results back to learn their number, which makes the host wait for the GPU. Often the
         result is the same in every step, or could have been made ahead.""",
     cost="""It claims the time of a step that the host spends in these calls while the GPU idles, and the GPU's work
-        that they submit. Inside a loader without workers, `dataloader_bound` claims the same time: the cost counts
-        once, for the costlier of the two.""",
+        that they submit. What a graph break inside of them costs is told by `graph_breaks`. Inside a loader without
+        workers, `dataloader_bound` claims the same time: the cost counts once, for the costlier of the two.""",
     limits="""Functions are known by their names and files: those of PyG, torch-cluster, torch-sparse, pyg-lib, DGL, ASE
         and similar libraries, and functions of yours with usual names, such as `radius_graph` or `neighbor_list`.
         Others can be wrapped in `record_function("graph building")`. Without Python stacks only operators of
@@ -87,33 +87,35 @@ _PAGE = FindingPage(
 )
 
 
-def _told(profile: Profile) -> list[tuple[GraphBuilder, float]]:
-    """Those that take enough of a step, and how much, ns."""
+def _told(profile: Profile) -> list[tuple[GraphBuilder, Union]]:
+    """Those that take enough of a step, and the time that each is to blame for: not that of a graph break inside."""
     mean = profile.mean
-    if mean is None:
+    if mean is None or not profile.graph_builders:
         return []
-    taken = [(builder, per_step_ns(profile, builder.wall)) for builder in profile.graph_builders]
-    return [(builder, ns) for builder, ns in taken if ns >= LEAST_SHARE * mean.step_ns]
+    in_breaks = time_of_rules(profile, "compiled_code")
+    claims = [(builder, builder.wall.minus(in_breaks)) for builder in profile.graph_builders]
+    return [(builder, claim) for builder, claim in claims if per_step_ns(profile, claim) >= LEAST_SHARE * mean.step_ns]
 
 
 def _own_time(profile: Profile) -> Union:
-    return reduce(Union.plus, (builder.wall for builder, _ in _told(profile)), NO_TIME)
+    return reduce(Union.plus, (claim for _, claim in _told(profile)), NO_TIME)
 
 
 @rule("graph_building", own_time=_own_time, pages=(_PAGE,))
 def graph_building(profile: Profile) -> Iterator[Finding]:
     """`graph_building`, one finding for each line that calls for it."""
     mean, pieces = profile.mean, profile.attribution.pieces
-    for builder, step_ns in _told(profile):
+    for builder, claim in _told(profile):
         assert mean is not None
+        step_ns = per_step_ns(profile, claim)
         line = builder.lines[0] if builder.lines else None
         at = Where(line.file, line.line, line.function) if line is not None else Where()
         name = sanitize(builder.name, _LONGEST_NAME)
         calls = builder.calls / builder.recorded_steps
         often = f" in {many(round(calls, 1), 'call')}" if calls >= 1 else ""
-        gpu_ns = per_step_ns(profile, builder.wall.common(pieces.union(pieces.of(*ON_THE_GPU))))
+        gpu_ns = per_step_ns(profile, claim.common(pieces.union(pieces.of(*ON_THE_GPU))))
         of_gpu = f", {duration(gpu_ns)} of it on the GPU" if gpu_ns >= LEAST_SHARE * step_ns else ""
-        in_loader = per_step_ns(profile, builder.wall.common(pieces.union(pieces.of("dataload")))) / step_ns
+        in_loader = per_step_ns(profile, claim.common(pieces.union(pieces.of("dataload")))) / step_ns
         waits = ", while the loop waits for its batch" if in_loader >= _IN_A_LOADER else ""
         yield Finding(
             "graph_building",
@@ -123,7 +125,7 @@ def graph_building(profile: Profile) -> Iterator[Finding]:
             where=at,
             evidence=evidence(profile, builder.rows),
             link=_LOADERS if in_loader >= _IN_A_LOADER else _LINK,
-            claim=builder.wall,
+            claim=claim,
             work=builder.work,
             undone=builder.work,
             host=builder.host,

@@ -31,6 +31,7 @@ _ALLOWED = {
     ("agent/tools/running.py", "subprocess"),  # audit and capture, with --allow-run
     ("integrations/handler.py", "socket"),  # the name of this host
     ("integrations/results.py", "subprocess"),  # a report, when a training has ended
+    ("watched/registry.py", "socket"),  # the name of this host
     ("tui/exporting.py", "subprocess"),  # the user's editor
     ("cli/start_up.py", "ctypes"),  # a setting of the C library's
 }

@@ -85,7 +85,7 @@ def test_workers_are_named_and_write_nothing(tmp_path):
             training.step(batch)
     assert {step.worker for step in steps(tmp_path)[1:]} == {0, 1}  # the first waited longest for the workers to start
     assert len(steps(tmp_path)) == 12
-    assert len([*tmp_path.iterdir()]) == 1
+    assert len([*tmp_path.glob("*.watch")]) == 1
 
 
 def test_a_fork_writes_nothing_and_can_be_watched_itself(tmp_path):

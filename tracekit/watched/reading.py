@@ -15,6 +15,8 @@ from msgspec import Struct
 
 from tracekit.base.units import duration
 from tracekit.errors.reading import BadWatchError
+from tracekit.loading.record import Place
+from tracekit.loading.stalls import MAKING, Loading, read_loading
 from tracekit.watched.causes import Explanation, explain, explanation_of, sentence
 from tracekit.watched.record import STEPS, UNKNOWN, Cause, Facts, Flag, Minute, Record, Step
 from tracekit.watched.usual import TYPICAL_STEPS, typical
@@ -27,6 +29,7 @@ MOST_RANKS = 1 << 20
 LEAST_STEPS = 16  # that say what is usual
 ENTRIES_SLACK = STEPS  # steps between the middle one that is left and any other
 _TRACE = re.compile(r"(?P<stem>.+)-step(?P<step>\d{1,15})-(?P<reason>[a-z0-9-]+)\.pt\.trace\.json(?:\.gz)?")
+_LOADER = re.compile(r"loader-\d{1,10}-\d{1,20}")  # the folder of its workers' records
 _KNOWN_FLAGS = Flag.SLOW | Flag.TRACED | Flag.APART | Flag.TRIGGERED | Flag.PERIODIC
 # Causes that lie in the rank itself. One that waits for another is off the processor; with a GPU, it is mostly busy
 # asking whether the GPU is done. So the other way of being late is the rank's own, too.
@@ -41,6 +44,15 @@ class TakenTrace(Struct, frozen=True):
     reason: str  # as in its name: "slow-batch", "trend", "signal"
 
 
+class LateBatch(Struct, frozen=True):
+    """The batch that a step waited for, as its worker recorded it."""
+
+    worker: int
+    making_ns: int
+    place: Place | None  # at which the worker was longest while it made the batch
+    place_ns: int
+
+
 class SlowStep(Struct, frozen=True):
     """A slow step, or the one at which a trend was told."""
 
@@ -48,6 +60,7 @@ class SlowStep(Struct, frozen=True):
     explanation: Explanation
     sentence: str  # why it was slow
     late_rank: int | None = None  # where it waited for another rank
+    late_batch: LateBatch | None = None  # where a worker made its batch for too long, and recorded it
 
 
 class OfRank(Struct, frozen=True, dict=True):
@@ -82,6 +95,25 @@ class OfRank(Struct, frozen=True, dict=True):
         end = bisect_left(self.alike, number, key=lambda step: step.number)
         before = self.alike[max(end - TYPICAL_STEPS, 0) : end]
         return typical(before) if len(before) >= LEAST_STEPS else self.typical
+
+    @cached_property
+    def loading(self) -> Loading | None:
+        """What the workers of its loaders recorded; None if nothing was."""
+        return read_loading(self.path.parent / self.facts.loader) if _LOADER.fullmatch(self.facts.loader) else None
+
+    def late_batch(self, step: Step) -> LateBatch | None:
+        """The batch that the step waited for longest; None unless its making took most of that wait."""
+        if self.loading is None:
+            return None
+        stalls = self.loading.stalls([(step.began_ns, step.began_ns + step.host_ns)])
+        longest = max(stalls, key=lambda stall: stall.waited_ns, default=None)
+        if longest is None or longest.batch is None:
+            return None
+        if 2 * sum(longest.parts.get(part, 0) for part in MAKING) < longest.waited_ns:
+            return None
+        lines = self.loading.workers[longest.request.process].lines([longest.batch])
+        ((place, place_ns),) = lines.most_common(1) or ((None, 0),)
+        return LateBatch(longest.worker, longest.batch.made_ns - longest.batch.began_ns, place, place_ns)
 
     def explained(self, step: Step) -> Explanation:
         """Why that step was slow, as the watch found when it ended."""
@@ -143,7 +175,9 @@ class Watched(Struct, frozen=True, dict=True):
                     late = Explanation(Cause.RANK, min(why.explained_ns, explanation.beyond_ns), explanation.beyond_ns)
                     text = f"Rank {other.facts.rank} came late. {told}"
                     return SlowStep(step, late, text, other.facts.rank)
-        return SlowStep(step, explanation, sentence(step, usual, explanation, _on_gpu(self.facts)))
+        late_batch = self.shown.late_batch(step) if explanation.cause is Cause.BATCH else None
+        told = sentence(step, usual, explanation, _on_gpu(self.facts))
+        return SlowStep(step, explanation, told, late_batch=late_batch)
 
     def _trend(self, usual: Step) -> str:
         """From which to which duration steps have become longer, as far back as single steps are left, and why."""

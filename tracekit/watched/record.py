@@ -102,6 +102,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     ranks: int = 1
     step: str = ""  # what a step is: "1 step of Adam", "a batch of Lightning's"
     job: str = ""  # the same on all ranks of one start
+    loader: str = ""  # name of the folder beside the record in which the workers of its loaders record themselves
     versions: dict[str, str] = {}  # python, torch, tracekit
 
     @property

@@ -4,16 +4,19 @@ import atexit
 import logging
 import os
 import signal
+import time
 from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 from tracekit.base.atomic import reason as why_of
+from tracekit.capture.child.loaders import RecordedLoaders
 from tracekit.capture.child.replaced import leave_alone
 from tracekit.capture.child.script import is_captured
 from tracekit.capture.child.step_ends import StepEnds
 from tracekit.vocabulary import step_marks
+from tracekit.watching import process
 from tracekit.watching.observation import Observation, slug
 from tracekit.watching.tally import Batches, Sources, Tally
 from tracekit.watching.tracer import Tracer
@@ -133,6 +136,10 @@ class Watch:
         _watches.append(self)
         undo.callback(_watches.remove, self)
         undo.enter_context(self._sources)
+        loader = f"loader-{os.getpid()}-{time.time_ns()}"
+        number, _ = process.rank()
+        if self._all_ranks or not number:
+            undo.enter_context(RecordedLoaders(self.folder / loader, number))
         undo.enter_context(self._tracer)
         if not self._has_marks:
             self._ends = undo.enter_context(StepEnds(self._optimizer_stepped))
@@ -142,7 +149,7 @@ class Watch:
             self._listen_to(on_signal)
         atexit.register(self.close)
         undo.callback(atexit.unregister, self.close)
-        self._observation = Observation(self.folder, self._step, self._sources, self._tracer)
+        self._observation = Observation(self.folder, loader, self._step, self._sources, self._tracer)
 
     def _listen_to(self, number: int) -> None:
         def asked(*_: object) -> None:

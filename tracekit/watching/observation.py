@@ -38,10 +38,11 @@ _log = logging.getLogger("tracekit")
 class Observation:
     """What one watch sees. The record begins where the first step ends: only then are device and rank known."""
 
-    def __init__(self, folder: Path, step: str, sources: Sources, tracer: Tracer) -> None:
+    def __init__(self, folder: Path, loader: str, step: str, sources: Sources, tracer: Tracer) -> None:
         self.path: Path | None = None  # of the record
         self.reason = ""  # for which somebody asked for a trace
-        self._folder, self._step, self._sources, self._tracer = folder, step, sources, tracer
+        self._folder, self._loader, self._step = folder, loader, step
+        self._sources, self._tracer = sources, tracer
         self._history: History | None = None
         self._desk: Desk | None = None
         self._request: Request | None = None  # that the current trace answers
@@ -124,7 +125,7 @@ class Observation:
         what = "a call of step()" if optimizer is None else f"a step of {type(optimizer).__name__}"
         self._clock: Clock[Sequence[int]] = HostClock() if number is None else GpuClock.of(number)
         self._memory = Memory(number)
-        facts = process.facts(self._step or what, self._clock.name, number)
+        facts = process.facts(self._step or what, self._clock.name, number, self._loader)
         while (path := self._folder / f"{facts.stem}.watch").exists():  # one of this process that began in this second
             facts = msgspec.structs.replace(facts, began_ns=facts.began_ns + _SECOND_NS)
         self._history, self.path = History(Record.create(path, facts)), path

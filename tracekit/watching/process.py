@@ -38,7 +38,7 @@ def script() -> str:
     return os.path.abspath(path) if path else ""
 
 
-def facts(step: str, clock: str, gpu_number: int | None) -> Facts:
+def facts(step: str, clock: str, gpu_number: int | None, loader: str) -> Facts:
     """The facts of a record that begins now."""
     number, ranks = rank()
     return Facts(
@@ -52,6 +52,7 @@ def facts(step: str, clock: str, gpu_number: int | None) -> Facts:
         ranks=ranks,
         step=step,
         job=_job(),
+        loader=loader,
         versions={"python": platform.python_version(), "torch": str(torch.__version__), "tracekit": version() or "0"},
     )
 

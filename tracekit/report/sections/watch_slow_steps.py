@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from tracekit.base.names import sanitize
 from tracekit.base.units import count, duration, many
+from tracekit.findings.late_batches import named
 from tracekit.profile import Profile
 from tracekit.profile.names import path_as_text
 from tracekit.report import Report
@@ -48,6 +49,9 @@ SLOW = pa.schema(
         column("why", pa.string(), "what happened in it", role="reason"),
         column("late_rank", pa.int64(), "the rank that came late", role="identity"),
         column("worker", pa.int64(), "the loader's worker that made the late batch", role="identity"),
+        column("file", pa.string(), "file of the line at which the worker was longest meanwhile", role="source"),
+        column("line", pa.int64(), "line number in the file", role="source"),
+        column("function", pa.string(), "function that the line is in", role="source"),
         column("traced", pa.bool_(), "whether the steps after it were traced", role="detail"),
     ]
 )
@@ -124,7 +128,7 @@ def causes(_: Report, watched: Watched) -> Contents | None:
             "explained_ns": sum(slow.explanation.explained_ns for slow in group) if cause else None,
             "longest_ns": longest.step.step_ns,
             "longest_at": longest.step.number,
-            "why": sanitize(longest.sentence),
+            "why": why(longest),
         }
         for cause, group in by_cause.items()
         for longest in [max(group, key=lambda slow: slow.step.step_ns)]
@@ -149,8 +153,18 @@ def slow_steps(_: Report, watched: Watched) -> Contents | None:
     return Contents((Table.of("watch_slow_steps", rows, SLOW),), worth=1.0, tables=tables)
 
 
+def why(slow: SlowStep) -> str:
+    """What happened in a slow step and, if its batch was late, at which line its worker made it."""
+    late = slow.late_batch
+    if late is None:
+        return sanitize(slow.sentence)
+    place = f", {duration(late.place_ns)} of them in {named(late.place)}" if late.place is not None else ""
+    return f"{sanitize(slow.sentence)} Worker {late.worker} took {duration(late.making_ns)} to make it{place}."
+
+
 def _slow_row(slow: SlowStep) -> dict[str, Any]:
     step, (cause, explained_ns, beyond_ns) = slow.step, slow.explanation
+    place = slow.late_batch.place if slow.late_batch is not None else None
     return {
         "step": step.number,
         "at": time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(step.began_ns / 1e9)),
@@ -161,9 +175,10 @@ def _slow_row(slow: SlowStep) -> dict[str, Any]:
         "lost_ns": beyond_ns,
         "cause": NAMES[cause],
         "explained_ns": explained_ns if cause not in (Cause.UNKNOWN, Cause.TREND) else None,
-        "why": sanitize(slow.sentence),
+        "why": why(slow),
         "late_rank": slow.late_rank,
         "worker": _known(step.worker) if cause is Cause.BATCH else None,
+        **({"file": place.file, "line": place.line, "function": place.function} if place is not None else {}),
         "traced": bool(step.flags & Flag.TRIGGERED),
     }
 
@@ -185,7 +200,7 @@ def _periods(watched: Watched) -> Iterator[str]:
         longest = max(periodic, key=lambda one: one.step.step_ns)
         yield (
             f"Every {count(interval)} steps, one takes up to {duration(longest.step.step_ns)} ({times + 1} times). As "
-            f"this is usual there, it does not count as slow. {sanitize(longest.sentence)}"
+            f"this is usual there, it does not count as slow. {why(longest)}"
         )
 
 

@@ -2,6 +2,7 @@
 
 import shlex
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pyarrow as pa
 from tracekit.base import disclosure
 from tracekit.base.names import sanitize
 from tracekit.base.units import count, duration, many, percent
+from tracekit.findings.late_batches import named
+from tracekit.loading.record import Place
 from tracekit.profile.names import path_as_text
 from tracekit.profile.opening import as_shown
 from tracekit.report import Report
@@ -109,6 +112,17 @@ def _slow(watched: Watched) -> Iterator[str]:
             yield f"Noticed at step {count(one.step.number)}: {one.sentence}"
 
 
+def _slow_line(steps: list[SlowStep]) -> Place | None:
+    """The line at which workers were for most of the time of late batches; None if that is not known, or no one."""
+    spent: Counter[Place] = Counter()
+    late = [slow.late_batch for slow in steps if slow.late_batch is not None]
+    for batch in late:
+        if batch.place is not None:
+            spent[batch.place] += batch.place_ns
+    ((place, spent_ns),) = spent.most_common(1) or ((None, 0),)
+    return place if 2 * spent_ns > sum(batch.making_ns for batch in late) > 0 else None
+
+
 def _lost_ns(steps: list[SlowStep]) -> int:
     return sum(slow.explanation.beyond_ns for slow in steps)
 
@@ -124,6 +138,8 @@ def _next(watched: Watched) -> str:
     if cause is Cause.RANK:
         path = next(record.path for record in watched.others if record.facts.rank == group[0].late_rank)
         return f"look at rank {group[0].late_rank}, which came late: {_command('report', path)}"
+    if cause is Cause.BATCH and (place := _slow_line(group)) is not None:
+        return f"look at {named(place)}, where workers spend most of the time for which batches are late."
     if cause in ADVICE:
         command = (
             f": {_command('capture', watched.facts.script)}" if cause is Cause.COMPILATION and script(watched) else ""

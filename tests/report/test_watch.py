@@ -178,6 +178,7 @@ def test_confidential_hides_the_script_and_the_folder(tmp_path):
     (tmp_path / "secret").mkdir()
     write(tmp_path / "secret" / "watch", steps(1_000, SLOW))
     _trace(tmp_path / "secret" / "watch", 300)
+    (tmp_path / "secret" / "watch" / "of train.py.watch").write_bytes(b"torn")
     with confidential(Confidential()):
         opened = report(open_subject([tmp_path / "secret" / "watch"]))
         for face in TEXTS:

@@ -68,7 +68,7 @@ def test_each_cause_has_a_name_and_a_sentence(on_gpu):
 
 
 def test_planted_causes_are_found_among_noisy_parts():
-    """Waits, queueing and sizes of batches scatter in every step; one in 50 has a cause of 25 to 75 ms (usual: 12)."""
+    """Waits, queueing and sizes of batches scatter in every step; 12 ms are usual, and a cause takes 25 to 75 ms."""
     source, usual = random.Random(4), Usual()
     planted, caught, right = 0, 0, 0
     for number in range(6_000):

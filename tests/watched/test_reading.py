@@ -131,7 +131,7 @@ def test_a_folder_without_records_is_no_watch(tmp_path):
 def test_a_record_that_cannot_be_read_is_named_beside_one_that_can(tmp_path):
     write(tmp_path, steps(100, {}))
     (tmp_path / "torn.watch").write_bytes(b"tracekit.watch/1")
-    ((_, error),) = read_watch(tmp_path).unreadable
+    (error,) = read_watch(tmp_path).unreadable.values()
     assert "torn.watch is not a record" in str(error)
     with pytest.raises(BadWatchError):
         read_watch(tmp_path / "torn.watch")

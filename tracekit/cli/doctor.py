@@ -10,6 +10,7 @@ class DoctorVerb(Verb):
     """Check what this machine can capture, and say how to get what is missing."""
 
     name = "doctor"
+    needs_pandas = True  # torch looks for it
 
     @staticmethod
     def arguments(parser: argparse.ArgumentParser) -> None:

@@ -73,13 +73,14 @@ def watch_subject(watched: Watched, open_traces: Callable[[list[Path]], Subject]
     read, there is nothing but the watch."""
     after = {trace.path: trace.after for trace in watched.traces}
     last = set(sorted({*after.values()})[-OPENED:])
+    paths = [path for path, step in after.items() if step in last]
     reason = "the watch took no trace"
     members: list[Member] = []
     if after:
         try:
-            members = open_traces([path for path, step in after.items() if step in last]).members
+            members = open_traces(paths).members
         except TracekitError as error:
-            reason = as_shown(error, watched.folder)
+            reason = as_shown(error, paths[-1])
     names = distinct(
         [
             f"trace at step {after[member.trace.path]}"

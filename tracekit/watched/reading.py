@@ -131,7 +131,7 @@ class Watched(Struct, frozen=True, dict=True):
     others: list[OfRank]  # of the other ranks of its job, by rank
     traces: list[TakenTrace]  # of all these ranks, by step
     earlier: int  # records of earlier jobs
-    unreadable: list[tuple[Path, BadWatchError]]
+    unreadable: dict[Path, BadWatchError]
 
     @property
     def facts(self) -> Facts:
@@ -206,16 +206,17 @@ def is_watch(path: Path) -> bool:
 def read_watch(path: Path) -> Watched:
     """Read a record, or of a folder the newest one; with those of the other ranks beside it. Raises BadWatchError."""
     folder = path if os.path.isdir(path) else path.parent
-    records, unreadable = [], []
+    records: list[OfRank] = []
+    unreadable: dict[Path, BadWatchError] = {}
     for file in sorted(folder.glob(f"*{ENDING}")):
         try:
             records.append(_read(file))
         except BadWatchError as error:
             if file == path:
                 raise
-            unreadable.append((file, error))
+            unreadable[file] = error
     if not records:
-        raise unreadable[0][1]
+        raise next(iter(unreadable.values()))
     chosen = next((record for record in records if record.path == path), None)
     newest = chosen or max(records, key=lambda record: record.facts.began_ns)
     job = {newest.facts.rank: newest}

@@ -161,7 +161,7 @@ def _command(verb: str, path: str | Path) -> str:
 def _warnings(watched: Watched) -> Iterator[str]:
     if left_out := watched.shown.left_out:
         yield f"{many(left_out, 'entry of the record is', 'entries of the record are')} damaged, and left out."
-    yield from (as_shown(error, path) for path, error in watched.unreadable)
+    yield from (as_shown(error, path) for path, error in watched.unreadable.items())
     missing = watched.facts.ranks - 1 - len(watched.others)
     if watched.others and missing > 0:
         yield f"There is no record of {many(missing, 'other rank')}: who came late may be unknown."

@@ -185,6 +185,8 @@ class Watch:
         self._leave()
 
     def _leave(self) -> None:
+        if self._observation is not None:
+            self._observation.withdraw()
         self._observation = None
         with suppress(Exception):
             self._undo.close()

@@ -41,6 +41,7 @@ class Observation:
     def __init__(self, folder: Path, loader: str, step: str, sources: Sources, tracer: Tracer) -> None:
         self.path: Path | None = None  # of the record
         self.reason = ""  # for which somebody asked for a trace
+        self._slow = ""  # for which slow steps are to be followed by one
         self._folder, self._loader, self._step = folder, loader, step
         self._sources, self._tracer = sources, tracer
         self._history: History | None = None
@@ -84,16 +85,16 @@ class Observation:
         tally.clear()
         self._began_ns = now
         self._number += 1
-        ended, reason = self._ended, ""
+        ended = self._ended
         for step in self._clock.end(seen, host_ns):
             ended.append(step)
             is_due = is_due or step[1] > history.limit_ns
-        if is_due or len(ended) == STEPS_TOGETHER:
-            reason = self._judge(history)
+        if is_due or len(ended) >= STEPS_TOGETHER:
+            self._judge(history)
         if tracer.is_tracing:
             self._trace(tracer.step)
-        elif reason or self.reason:
-            self._begin_trace(reason)
+        elif self._slow or self.reason:
+            self._begin_trace()
         elif self._request is not None:  # the training's own profiler has taken the place of ours
             self._answer(why=BUSY)
         if get_ident() != tally.thread:  # another thread drives the steps from now on
@@ -116,9 +117,13 @@ class Observation:
             self._judge(self._history)
             self._history.end_minute()
             self._history.record.close()
-        if self._desk is not None:
-            self._desk.remove()
         self._thread_clock.close()
+
+    def withdraw(self) -> None:
+        """Nobody can ask for a trace any more."""
+        desk, self._desk = self._desk, None
+        if desk is not None:
+            desk.remove()
 
     def _start(self, optimizer: object) -> None:
         number = process.device()
@@ -134,14 +139,12 @@ class Observation:
             entry = Entry(facts.process, began or 0, os.path.abspath(self._folder), facts.script)
             self._desk = Desk.open(entry)
 
-    def _judge(self, history: History) -> str:
-        """Add the steps that ended to the history; why the next ones are to be traced, if they are."""
-        reason = ""
+    def _judge(self, history: History) -> None:
+        """Add the steps that ended to the history."""
         for ended, step_ns in self._ended:
-            reason = history.add(ended, step_ns, self._tracer.may_trace) or reason
+            self._slow = history.add(ended, step_ns, self._tracer.may_trace) or self._slow
         self._ended.clear()
         self._sources.tally.usual_ns = history.usual_ns
-        return reason
 
     def _look(self, now: int) -> int:
         """Do what need not be done at each step; how often the allocator has freed its cache since the last look."""
@@ -157,16 +160,17 @@ class Observation:
         self._peak_bytes, retries = self._memory.look()
         return retries
 
-    def _begin_trace(self, slow: str) -> None:
+    def _begin_trace(self) -> None:
         """Trace the next steps, because the last ones were slow, or because somebody asked for it."""
-        reason, self.reason = self.reason or slow, ""
+        reason, is_asked = self.reason or self._slow, bool(self.reason)
+        self.reason = self._slow = ""
         if self._tracer.is_busy:
             self._say(f"no trace was taken ({reason}): {BUSY}")
             self._answer(why=BUSY)
             return
         assert self.path is not None
         path = self.path.with_name(f"{self.path.stem}-step{self._number - 1}-{reason}.pt.trace.json.gz")
-        self._trace(lambda: self._tracer.begin(path, self._number, counts=reason == slow))
+        self._trace(lambda: self._tracer.begin(path, self._number, counts=not is_asked))
 
     def _trace(self, act: Callable[[], Path | None]) -> None:
         """Let the tracer do something, whatever comes of it; the time that it takes belongs to no step."""

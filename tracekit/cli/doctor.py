@@ -22,7 +22,7 @@ class DoctorVerb(Verb):
         parser.add_argument(
             "--overhead",
             action="store_true",
-            help="instead, measure what tracekit.watch() costs the steps of three small trainings, in about a minute",
+            help="instead, measure what tracekit.watch() costs the steps of three small trainings, in a minute or two",
         )
 
     @staticmethod

@@ -203,13 +203,11 @@ def _is_ordered(moments: tuple[int, ...]) -> bool:
 
 
 def _shown(place: Place) -> Place:
-    filter_ = disclosure.current()
-    if filter_ is not None:
-        file, function = filter_.place(place.file, place.function)
-        callee_file, callee = filter_.place(place.callee_file, place.callee) if place.callee else ("", "")
-        place = Place(file, place.line, function, callee, callee_file)
-    file, line, function, callee, callee_file = place
-    return Place(sanitize(file), line, sanitize(function), sanitize(callee), sanitize(callee_file))
+    file, function, callee, callee_file = place.file, place.function, place.callee, place.callee_file
+    if (filter_ := disclosure.current()) is not None:
+        file, function = filter_.place(file, function)
+        callee_file, callee = filter_.place(callee_file, callee) if callee else ("", "")
+    return Place(sanitize(file), place.line, sanitize(function), sanitize(callee), sanitize(callee_file))
 
 
 def _is_running(process: int) -> bool:

@@ -75,7 +75,7 @@ def larger_batches(index):
 
 
 def slow_batches(index):
-    time.sleep(0.6 if index % 20 == 3 else 0.03)  # planted
+    time.sleep(1.2 if index % 20 == 3 else 0.03)  # planted
     return torch.ones(64)
 
 
@@ -140,7 +140,7 @@ def planted_line(kind):
         ("few_workers", 0.03, True),
         ("handing_over", 0.01, False),
         ("larger_batches", 0.055, True),
-        ("slow_batches", 0.025, True),
+        ("slow_batches", 0.03, True),
         ("full_queue", 0.03, True),
         ("drawing", 0.001, False),
     ],

@@ -122,6 +122,11 @@ class Loading:
         """The whole of a request."""
         return self._stall(request, [(request.asked_ns, request.returned_ns)])
 
+    def longest_stall(self, start_ns: int, end_ns: int) -> Stall | None:
+        """The longest of the waits that begin in that time; None if there is none."""
+        first, last = bisect_left(self._asked, start_ns), bisect_left(self._asked, end_ns)
+        return max(map(self.stall, self.requests[first:last]), key=lambda stall: stall.waited_ns, default=None)
+
     def _stall(self, request: Request, waits: Iterable[Interval]) -> Stall:
         worker = self.workers.get(request.process)
         batch = worker.batch(request) if worker is not None else None
@@ -167,7 +172,7 @@ def _divided(start_ns: int, end_ns: int, batch: Batch, request: Request) -> Mapp
     return parts
 
 
-def read_loading(folder: Path) -> Loading | None:
-    """What was recorded in a folder; None if nothing was."""
-    records = read_all(folder)
+def read_loading(folder: Path, rank: int | None = None) -> Loading | None:
+    """What was recorded in a folder, of all ranks or of one; None if nothing was."""
+    records = [recorded for recorded in read_all(folder) if rank is None or recorded.facts.rank == rank]
     return Loading(records) if records else None

@@ -254,8 +254,10 @@ class Profile(Struct, frozen=True, dict=True):
     @_recorded
     def loading(self) -> Loading | None:
         """What the workers of its loader recorded; None if they did not, or the trace does not say when it was."""
-        folder = self.loader_folder
-        return read_loading(folder) if folder is not None and self.trace.base_ns else None
+        folder, main = self.loader_folder, self.capture("steady")
+        if folder is None or main is None or not self.trace.base_ns:
+            return None
+        return read_loading(folder, main.rank if self.run is None else None)
 
     @_recorded
     def module_paths(self) -> Mapping[str, str]:

@@ -38,7 +38,7 @@ def test_an_audit_is_told_line_by_line(tmp_path: Path, below: Ask, said: list[An
     (tmp_path / "train.py").write_text("")
     said.append((0, as_json(Audit(steps=3, rows=[ROW]), "train.py"), ""))
     answer = below("audit", program="train.py", arguments=["--epochs", "1"])
-    assert (answer["steps"], answer["finished"]) == (3, True)
+    assert (answer["steps"], answer["finished"], answer["used"]) == (3, True, True)
     (row,) = answer["rows"]
     assert (row["kind"], row["per_step"]) == ("sync", {"value": 2.0, "unit": "1"})
     assert (row["untrusted"]["file"], row["untrusted"]["line"]) == ("train.py", 9)

@@ -55,6 +55,9 @@ class Audit(Answer, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
     lists: ClassVar = ("rows", "notes")
     steps: int
     finished: bool
+    used: Annotated[
+        bool, Meta(description="whether the program put anything on the GPU; if not, nothing was looked at")
+    ]
     rows: list[Blocking] = field(default_factory=list)
     notes: list[dict[Literal["untrusted"], Words]] = field(default_factory=list)
 
@@ -95,6 +98,7 @@ def audit(workplace: Workplace, question: AuditQuestion) -> Audit:
     return Audit(
         steps=document["steps"],
         finished=document["failure"] is None,
+        used=document["used"],
         rows=[_blocking(row) for row in document["rows"]],
         notes=[{"untrusted": Words(text=note)} for note in notes],
         next=[Call("capture", {"program": question.program}, "what a step takes, and where it goes")],

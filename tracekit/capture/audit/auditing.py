@@ -84,7 +84,8 @@ def as_json(audit: Audit, file: object) -> str:
     """The audit as JSON."""
     rows = [msgspec.to_builtins(row) for row in audit.rows]
     document = {"schema": SCHEMA, "file": str(file), "steps": audit.steps, "rows": rows, "notes": audit.notes}
-    return msgspec.json.format(msgspec.json.encode({**document, "failure": audit.failure}), indent=2).decode() + "\n"
+    document |= {"used": audit.used, "failure": audit.failure}
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
 
 
 def as_text(audit: Audit, file: object) -> str:

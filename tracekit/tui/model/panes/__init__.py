@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tracekit.base.names import sanitize
 from tracekit.tui.model.content import Content, Pane, Piece, of_all_steps, pieces_of, prose
-from tracekit.tui.model.opened import OpenReport
+from tracekit.tui.model.opened import OpenReport, has_gpu
 from tracekit.tui.model.panes import owners
 from tracekit.tui.model.panes.compiles import COMPILES
 from tracekit.tui.model.panes.instances import EVENT, INSTANCES
@@ -46,13 +46,13 @@ def chapter_content(chapter_id: str, opened: OpenReport, selection: Selection) -
     if chapter is None:
         return Content((prose("The selection contains none of it."),))
     pieces: list[Piece] = [*of_all_steps(selection)]
-    variants = tuple(opened.variants)
+    variants, on_gpu = tuple(opened.variants), has_gpu(opened.report.profiles)
     for entry in chapter.entries:
         variant = entry.subject if entry.subject in variants else ""
         for index, block in enumerate(entry.blocks):
             for piece in pieces_of(block, sanitize(entry.subject) if index == 0 else ""):
                 if isinstance(piece, Sheet):
-                    pieces.append(leading_on(replace(piece, variants=variants, variant=variant), selection))
+                    pieces.append(leading_on(replace(piece, variants=variants, variant=variant), selection, on_gpu))
                 else:
                     pieces.append(piece)
     return Content(tuple(pieces))

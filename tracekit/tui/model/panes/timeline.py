@@ -20,7 +20,7 @@ from tracekit.report.sections.owners import NO_LIBRARY
 from tracekit.timeline.categories import FRAMES, Kinds
 from tracekit.trace.steps import in_steps
 from tracekit.tui.model.content import Content, Lanes, Pane, place_in, prose
-from tracekit.tui.model.opened import OpenReport, steps_of
+from tracekit.tui.model.opened import OpenReport, has_gpu, steps_of
 from tracekit.tui.model.panes.instances import to_event
 from tracekit.tui.model.panes.names import OWNING, name_code, of_owner, owned_by, work_chosen
 from tracekit.tui.model.selection import Kind, Selection
@@ -86,7 +86,7 @@ def on_timeline(opened: OpenReport, now: Selection, sheet: Sheet, index: int) ->
     to_line = now.to_line(place.file, place.line, None) if place is not None else None
     try:
         destination = _by_itself(opened, now, profiles, values)
-        for narrowed in (target, _narrower(now, values), to_line):
+        for narrowed in (target, _narrower(now, values, has_gpu(profiles)), to_line):
             if destination is None and isinstance(narrowed, Selection):
                 destination = _longest_of(opened, now, narrowed, profiles)
     except TracekitError:  # the recording of the lines, for example, is gone
@@ -94,7 +94,7 @@ def on_timeline(opened: OpenReport, now: Selection, sheet: Sheet, index: int) ->
     return destination
 
 
-def leading_on(sheet: Sheet, selection: Selection) -> Sheet:
+def leading_on(sheet: Sheet, selection: Selection, on_gpu: bool = True) -> Sheet:
     """The sheet, in which Enter leads to what a row is about: its line, the lines of its phase or library, or else to
     what it names on the timeline.
     """
@@ -104,24 +104,27 @@ def leading_on(sheet: Sheet, selection: Selection) -> Sheet:
 
     def enter(row: int) -> Destination:
         if is_of_owner:
-            return _narrower(selection, {sheet.fields[0].name: sheet.table[sheet.fields[0].name][row].as_py()})
+            name = sheet.fields[0].name
+            return _narrower(selection, {name: sheet.table[name][row].as_py()}, on_gpu)
         if (place := place_in(sheet, row)) is not None:
             return selection.to_line(place.file, place.line)
+        if "builder" in columns:  # of which only the function that calls it is known
+            return _narrower(selection, {"stage": BUILDING}, on_gpu)
         return ON_TIMELINE if any(sheet.table[name][row].is_valid for name in naming_columns) else None
 
     return replace(sheet, enter=enter)
 
 
-def _narrower(now: Selection, values: Mapping[str, Any]) -> Selection | None:
+def _narrower(now: Selection, values: Mapping[str, Any], on_gpu: bool) -> Selection | None:
     """What the row of a phase, a library or a stage is made of."""
     stage = values.get("stage")
-    if phase := BUILDING if stage == BUILDING else values.get("phase"):  # which is a phase, too
+    if phase := BUILDING if stage == BUILDING or "builder" in values else values.get("phase"):  # which is a phase, too
         return now.narrowed("phase", phase, phase, "lines")
     if library := values.get("library"):
         return now.narrowed("library", "" if library == NO_LIBRARY else library, sanitize(library, 32), "lines")
     if stage:
-        bucket = BUCKETS[BUCKET_OF_STAGE.get(stage, "dataload")]
-        return now.to_bucket(bucket.key, stage)
+        bucket = BUCKET_OF_STAGE.get(stage, "dataload")
+        return now.to_bucket(bucket if on_gpu or bucket != "gpu_compute" else "cpu_compute", stage)
     return None
 
 

@@ -97,12 +97,3 @@ def test_records_of_another_time_explain_nothing(tmp_path):
     ]
     made.write = late.write
     assert "worker 2" not in found(tmp_path, made).title
-
-
-def test_a_single_step_names_the_worker_of_its_batch():
-    made = taking_turns(slow_third, 8.0, 20)
-    request = next(request for request in made.requests if request.number == 11)
-    sentence = late_batches.of_one_batch(made.loading, request.asked_ns - 1000, request.returned_ns + 1000)
-    assert sentence.startswith("Worker 2 made its batch in 45.0 ms, 4")
-    assert sentence.endswith("ms of them in radius_graph at data.py:88.")
-    assert late_batches.of_one_batch(made.loading, 0, 1000) == ""

@@ -105,7 +105,7 @@ def test_an_exception_of_ours_ends_no_training_and_is_logged_once(training, capl
     assert (logged == []) is (planted in ("watch", "step", "summary"))
 
 
-@pytest.mark.parametrize("planted", ["place", "is_captured"])
+@pytest.mark.parametrize("planted", ["rank", "is_captured"])
 def test_an_exception_while_it_is_found_out_whether_to_watch(training, caplog, monkeypatch, planted):
     def fail(*_):
         raise RuntimeError("planted")

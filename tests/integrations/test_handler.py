@@ -116,7 +116,7 @@ print(json.dumps(Path("reported").exists()))
     assert (tmp_path / "reported").read_text() == "traces/run.json"
 
 
-PLANTED = ["handler.export", "handler.recorded_variant", "handler.new_run", "handler.place", "handler.is_off"]
+PLANTED = ["handler.export", "handler.recorded_variant", "handler.new_run", "handler.rank", "handler.is_off"]
 PLANTED += ["handler._is_stopping", "handler.runs.write", "handler.event_tree.write", "results.write_report"]
 PLANTED += ["results.note_trace", "handler.messages.written", "handler.tell", "handler.TraceHandler._follow"]
 

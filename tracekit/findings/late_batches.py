@@ -6,7 +6,7 @@ from tracekit.base.units import count, duration, many, percent, ratio
 from tracekit.findings.finding import Where
 from tracekit.loading.causes import Explanation, Reason, explain
 from tracekit.loading.record import Place
-from tracekit.loading.stalls import HANDING_OVER, Interval, Loading
+from tracekit.loading.stalls import HANDING_OVER, Interval
 from tracekit.profile import Profile
 from tracekit.profile.cached import once
 
@@ -30,18 +30,6 @@ def explained(profile: Profile) -> Explanation | None:
     union, base_ns = pieces.union(is_waiting), profile.trace.base_ns
     waits = [*zip((union.starts + base_ns).tolist(), (union.ends + base_ns).tolist(), strict=True)]
     return explain(loading, waits, judged(profile))
-
-
-def of_one_batch(loading: Loading, start_ns: int, end_ns: int) -> str:
-    """Who made the batch that a step waited for longest, as a sentence, from the step's start and end, unix ns; empty
-    where that was not recorded."""
-    stall = loading.longest_stall(start_ns, end_ns)
-    if stall is None or stall.batch is None:
-        return ""
-    batch, lines = stall.batch, loading.workers[stall.request.process].lines([stall.batch])
-    ((place, spent_ns),) = lines.most_common(1) or ((None, 0),)
-    at_line = f", {duration(spent_ns)} of them in {named(place)}" if place is not None else ""
-    return f"Worker {stall.worker} made its batch in {duration(batch.made_ns - batch.began_ns)}{at_line}."
 
 
 def judged(profile: Profile) -> Interval:

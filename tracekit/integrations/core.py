@@ -5,23 +5,20 @@ framework's own log; at the end of the training, the shares of a step's time joi
 """
 
 import logging
-import os
 from collections.abc import Callable
 from contextlib import suppress
 from functools import wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-import torch
-
 import tracekit
 from tracekit.capture import messages
 from tracekit.capture.child.script import is_captured
 from tracekit.errors import TracekitError
 from tracekit.integrations import results
+from tracekit.watching.process import is_switched_off, rank
 
 Figures = dict[str, float]  # what frameworks log, by name: "tracekit/step_ms"
-OFF = "TRACEKIT_OFF"
 _LOG = logging.getLogger("tracekit")
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
@@ -67,18 +64,7 @@ def harmless(
 def is_off(ranks: str) -> bool:
     """Whether nothing is to be done in this process: it is switched off, is not the first of several ranks, or belongs
     to a capture, which observes everything itself."""
-    if os.environ.get(OFF, "0") not in ("", "0"):
-        return True
-    return is_captured() or (ranks != "all" and place()[0] > 0)
-
-
-def place() -> tuple[int, int]:
-    """The rank of this process, and the number of ranks; 0 and 1 if it is the only one."""
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
-        return int(torch.distributed.get_rank()), int(torch.distributed.get_world_size())
-    # As torchrun sets them, before the processes have met.
-    numbers = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
-    return (int(numbers[0]), int(numbers[1])) if all(map(str.isdecimal, numbers)) else (0, 1)
+    return is_switched_off() or is_captured() or (ranks != "all" and rank()[0] > 0)
 
 
 def tell(line: str) -> None:
@@ -171,7 +157,7 @@ class Loop(Part):
 
     @harmless
     def _shares(self, record: Path | None) -> Figures:
-        if place()[0] > 0:  # frameworks log what rank 0 gives them
+        if rank()[0] > 0:  # frameworks log what rank 0 gives them
             return {}
         trace = results.latest_trace(record)
         return results.shares(trace) if trace is not None else {}

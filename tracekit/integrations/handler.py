@@ -24,9 +24,10 @@ from tracekit.capture.recording import new_run, recorded_variant
 from tracekit.errors import TracekitError
 from tracekit.errors.training import NoTraceFolderError
 from tracekit.integrations import results
-from tracekit.integrations.core import Part, harmless, is_off, place, tell
+from tracekit.integrations.core import Part, harmless, is_off, tell
 from tracekit.run import RankTraces, Run, Traces, Variant
 from tracekit.vocabulary.lines_file import lines_path
+from tracekit.watching.process import rank
 
 KEPT = 8  # traces of a rank
 _WAIT_SECONDS, _LOOKS_SECONDS = 30.0, 0.1  # for the last trace of other ranks
@@ -113,7 +114,7 @@ class TraceHandler(Part):
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise NoTraceFolderError(self.folder, error.strerror or str(error)) from None
-        (self._rank, self._ranks), self._process = place(), os.getpid()
+        (self._rank, self._ranks), self._process = rank(), os.getpid()
         atexit.register(self.finish)
         script = getattr(sys.modules["__main__"], "__file__", None)  # a notebook has none
         run = new_run("tracekit.trace_handler")

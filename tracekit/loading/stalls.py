@@ -122,11 +122,6 @@ class Loading:
         """The whole of a request."""
         return self._stall(request, [(request.asked_ns, request.returned_ns)])
 
-    def longest_stall(self, start_ns: int, end_ns: int) -> Stall | None:
-        """The longest of the waits that begin in that time; None if there is none."""
-        first, last = bisect_left(self._asked, start_ns), bisect_left(self._asked, end_ns)
-        return max(map(self.stall, self.requests[first:last]), key=lambda stall: stall.waited_ns, default=None)
-
     def _stall(self, request: Request, waits: Iterable[Interval]) -> Stall:
         worker = self.workers.get(request.process)
         batch = worker.batch(request) if worker is not None else None

@@ -21,8 +21,6 @@ from tracekit.watching.observation import Observation, slug
 from tracekit.watching.tally import Batches, Sources, Tally
 from tracekit.watching.tracer import Tracer
 
-OFF = "TRACEKIT_OFF"
-
 _Item = TypeVar("_Item")
 _log = logging.getLogger("tracekit")
 _watches: list["Watch"] = []  # of this process: one, or none
@@ -54,7 +52,7 @@ def watch(
     if trace_steps < 1 or traces_per_hour < 0:
         raise ValueError("trace_steps must be at least 1, and traces_per_hour at least 0")
     started = Watch(Path(folder), step, ranks == "all", Tracer(trace_steps, traces_per_hour, stacks))
-    if os.environ.get(OFF, "0") in ("", "0") and not is_captured():
+    if not process.is_switched_off() and not is_captured():
         started._begin(on_signal)
     return started
 

@@ -14,12 +14,18 @@ from tracekit.watched import Facts
 
 # What launchers set, the same in all processes of one start: torchrun, then Slurm.
 _JOB = ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT")
+_OFF = "TRACEKIT_OFF"
 _SLURM = ("SLURM_JOB_ID", "SLURM_STEP_ID")
 
 
 def device() -> int | None:
     """The number of the GPU that this process uses; None if it has not used any."""
     return int(gpu().current_device()) if gpu().is_available() and gpu().is_initialized() else None
+
+
+def is_switched_off() -> bool:
+    """Whether nothing of ours is to run in a training."""
+    return os.environ.get(_OFF, "0") not in ("", "0")
 
 
 def rank() -> tuple[int, int]:

@@ -58,7 +58,8 @@ class History:
 
     def summary(self) -> dict[str, float]:
         """See Watch.summary."""
-        steps = [step for step in self.record.steps.entries(since=self._summed) if not step.flags & Flag.TRACED]
+        unlike = Flag.TRACED | Flag.APART
+        steps = [step for step in self.record.steps.entries(since=self._summed) if not step.flags & unlike]
         self._summed = self.record.steps.count
         durations = [step.step_ns for step in steps if step.step_ns != UNKNOWN]
         if not durations:

@@ -98,8 +98,8 @@ class Watch:
         return loader if self._observation is None else Batches(loader, self._sources.tally)
 
     def summary(self) -> dict[str, float]:
-        """Figures of the steps since the last summary, of 9,999 at most, without those that were traced; empty if there
-        were none. Shares are of the loop's time.
+        """Figures of the steps since the last summary, of 9,999 at most, without those that were traced or set apart;
+        empty if there were none. Shares are of the loop's time.
 
         `tracekit/steps`, `tracekit/step_ms` (the median), `tracekit/longest_step_ms`, `tracekit/slow_steps`,
         `tracekit/share/waiting` (for batches), `tracekit/share/compiling`, `tracekit/share/collecting` (Python's

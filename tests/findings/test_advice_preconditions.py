@@ -87,5 +87,5 @@ def test_that_it_might_be_loading_is_said_to_be_a_guess(tmp_path):
 def test_a_loader_without_an_event_is_not_said_to_be_fine():
     made = report(open_subject([case_path("loader_without_an_event") / "trace.json"]))
     (answer,) = (answer for _, answer in made.answers if answer.analysis == "stages")
-    assert answer.sentence == "No event of a data loader was recorded."
+    assert answer.sentence == "No event of a data loader was recorded, and none that builds a graph."
     assert any("it may be loading (a guess)" in finding.why for finding in made.diagnoses["trace"].findings)

@@ -14,8 +14,12 @@ BREACHES = {
     "a module with no place": ("newcomer.py", "", "Everything points down"),
     "a package with no place": ("newcomer/__init__.py", "", "Everything points down"),
     "an import upwards": ("engine/newcomer.py", "import tracekit.report\n", "Everything points down"),
-    "torch outside the capture": ("analyses/newcomer.py", "import torch\n", "Only capture imports torch"),
-    "torch, late": ("cli/newcomer.py", "def late():\n    import torch\n", "Only capture imports torch"),
+    "torch outside the capture": (
+        "analyses/newcomer.py",
+        "import torch\n",
+        "Only trainings import torch",
+    ),
+    "torch, late": ("cli/newcomer.py", "def late():\n    import torch\n", "Only trainings import torch"),
     "Textual below the terminal UI": ("faces/newcomer.py", "import textual\n", "Only the terminal UI imports Textual"),
     "NumPy in the capture": ("capture/newcomer.py", "import numpy\n", "Capture needs torch and msgspec only"),
 }

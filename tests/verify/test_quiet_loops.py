@@ -1,9 +1,12 @@
 """Long loops in which nothing is wrong: at most one step in 10,000 is called slow, whatever their noise is like."""
 
+import os
+
 import pytest
 
 from tests.watched.planted_steps import QUIET, caught, false_alarms
 
+pytestmark = pytest.mark.skipif(not os.environ.get("TRACEKIT_VERIFY"), reason="TRACEKIT_VERIFY is not set: make verify")
 STEPS, MS = 50_000, 1_000_000
 
 

@@ -15,6 +15,7 @@ from tests.watching import planted
 from tracekit.watched import Record
 
 STEPS = planted.FIRST + 61 * planted.EVERY  # 60 slow ones
+pytestmark = pytest.mark.skipif(not os.environ.get("TRACEKIT_VERIFY"), reason="TRACEKIT_VERIFY is not set: make verify")
 CAUSES = ("sleep", "batch", "worker", "compilation", "collection", "work")
 EVERY, RANK_STEPS = 40, 1200
 

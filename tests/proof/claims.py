@@ -160,6 +160,29 @@ BY_CAPTURE = (
         ("tests/capture/test_audit.py", "tests/capture/test_audit_notices.py"),
     ),
     Claim(
+        "watch",
+        "Slow steps that are planted in a watched training are caught with their cause, on clocks that are set; its "
+        "record can be read after a kill.",
+        ("tests/watching/test_planted_steps.py", "tests/watching/test_watch.py"),
+    ),
+    Claim(
+        "watched in real time",
+        "So they are in real time, and where one of two ranks is late. Of steps in which nothing is planted, at most "
+        "one in 10,000 is called slow.",
+        ("tests/verify/test_watched_trainings.py", "tests/verify/test_quiet_loops.py"),
+        thorough=True,
+    ),
+    Claim(
+        "workers",
+        "A wait for a batch is told by the worker and the line that made it, or by what else delayed it.",
+        ("tests/loading/test_causes.py", "tests/findings/test_late_batches.py", "tests/watching/test_late_batches.py"),
+    ),
+    Claim(
+        "agents",
+        "Of planted causes, the first two answers to an agent name cause and line; recorded text is marked in all.",
+        ("tests/agent/test_planted_causes.py", "tests/agent/test_untrusted.py"),
+    ),
+    Claim(
         "scripts",
         "Training scripts in the style of well-known examples, captured unchanged, train and compile as they do in a "
         "plain run.",

@@ -44,3 +44,9 @@ def test_what_is_no_record_is_named(tmp_path, content):
     (tmp_path / "a.watch").write_bytes(content)
     with pytest.raises(BadWatchError, match=r"a\.watch is not a record"):
         Record.open(tmp_path / "a.watch")
+
+
+def test_an_empty_file_is_said_to_be_empty(tmp_path):
+    (tmp_path / "a.watch").write_bytes(b"")
+    with pytest.raises(BadWatchError, match=r"\(it is empty\)"):
+        Record.open(tmp_path / "a.watch")

@@ -103,6 +103,8 @@ class Layout(NamedTuple):
     def open(self, path: Path) -> mmap.mmap:
         """Map a file to read it, also one that is being written. Raises OSError or ValueError, which says why."""
         with open(path, "rb") as file:
+            if not os.fstat(file.fileno()).st_size:
+                raise ValueError("it is empty")
             memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         if memory[:KIND_BYTES] != self.beginning:
             raise ValueError(f"it does not begin with {self.kind}")

@@ -116,6 +116,14 @@ def test_only_the_last_traces_are_opened_and_none_is_compared(tmp_path):
     assert _said(opened, "watch_traces")[-1] == "1 more trace is not opened here: --full lists the commands."
 
 
+def test_its_traces_know_what_the_workers_of_its_loaders_recorded(tmp_path):
+    name = f"loader-{FACTS.process}-{FACTS.began_ns}"
+    write(tmp_path / "watch", steps(200, {30: LATE}), replace(FACTS, loader=name))
+    _trace(tmp_path / "watch", 30)
+    (profile,) = open_subject([tmp_path / "watch"]).profiles
+    assert profile.loader_folder == tmp_path / "watch" / name
+
+
 def test_a_damaged_trace_does_not_hide_the_watch(tmp_path):
     write(tmp_path / "watch", steps(100, {}))
     (tmp_path / "watch" / f"{FACTS.stem}-step30-signal.pt.trace.json.gz").write_bytes(b"\x1f\x8b")

@@ -89,7 +89,12 @@ def watch_subject(watched: Watched, open_traces: Callable[[list[Path]], Subject]
             for member in members
         ]
     )
-    opened = [replace(member, name=name) for member, name in zip(members, names, strict=True)]
+    opened = [
+        replace(member, name=name, loaders={capture.rank: folder for capture in member.captures})
+        if (folder := watched.shown.loader_folder) is not None and isinstance(member, Profile)
+        else replace(member, name=name)
+        for member, name in zip(members, names, strict=True)
+    ]
     return Subject(opened or [Untraced("watch", "ok", reason)], watch=watched)
 
 

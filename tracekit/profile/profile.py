@@ -249,7 +249,8 @@ class Profile(Struct, frozen=True, dict=True):
         main = self.capture("steady")
         if main is None or is_address(main.path):
             return None
-        return self.loaders.get(main.rank) if self.run is not None else main.path.parent / FOLDER
+        beside = main.path.parent / FOLDER if self.run is None else None
+        return self.loaders.get(main.rank, beside)
 
     @_recorded
     def loading(self) -> Loading | None:

@@ -96,10 +96,15 @@ class OfRank(Struct, frozen=True, dict=True):
         before = self.alike[max(end - TYPICAL_STEPS, 0) : end]
         return typical(before) if len(before) >= LEAST_STEPS else self.typical
 
+    @property
+    def loader_folder(self) -> Path | None:
+        """The folder in which the workers of its loaders recorded themselves; None if none did."""
+        return self.path.parent / self.facts.loader if _LOADER.fullmatch(self.facts.loader) else None
+
     @cached_property
     def loading(self) -> Loading | None:
         """What the workers of its loaders recorded; None if nothing was."""
-        return read_loading(self.path.parent / self.facts.loader) if _LOADER.fullmatch(self.facts.loader) else None
+        return read_loading(self.loader_folder) if self.loader_folder is not None else None
 
     def late_batch(self, step: Step) -> LateBatch | None:
         """The batch that the step waited for longest; None unless its making took most of that wait."""

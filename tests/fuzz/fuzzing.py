@@ -26,8 +26,8 @@ from tests.fuzz.targets import UNCHANGEABLE
 
 # What nothing here reads, and what needs packages that need not be there.
 _UNREAD = (
-    *("tracekit.__main__", "tracekit.agent.", "tracekit.capture.", "tracekit.hta", "tracekit.integrations."),
-    *("tracekit.tui", "tracekit.watching."),
+    *("tracekit.__main__", "tracekit.agent", "tracekit.capture.", "tracekit.hta", "tracekit.integrations"),
+    *("tracekit.tui", "tracekit.watching"),
 )
 PATIENCE_S, MOST_MB = 20, 2048  # seconds of the processor, for one input
 _LONGEST_S = 200  # by the clock: what has not ended by then never does, however busy the machine is

@@ -87,7 +87,7 @@ fuzz: .venv-fuzz/.made
 
 .venv-fuzz/.made: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-fuzz
-	.venv-fuzz/bin/python -m pip install --quiet -c constraints.txt -e '.[excel,plot,sql]' atheris
+	.venv-fuzz/bin/python -m pip install --quiet -c constraints.txt -e '.[excel,plot,sql]' atheris pytest
 	touch $@
 
 .PHONY: test demo compare proof house faces-frozen four-ways sample bench bench-tui screenshots verify verify-recipes verify-cuda verify-torch gpu check format clean

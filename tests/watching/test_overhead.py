@@ -1,6 +1,7 @@
 """What watching costs is measured, and told in words: few steps here; `make bench` measures until it is sure."""
 
 import json
+import time
 
 import pytest
 
@@ -14,21 +15,44 @@ def test_the_cost_of_one_training_is_measured(monkeypatch):
     cost = overhead.measure("a DataLoader loop", overhead.loader_loop, seconds=0.0)
     assert cost.pairs == 2
     assert cost.step_ms > 0
-    assert abs(cost.cost_us) < 1e3 * cost.step_ms  # twice as long a step would be noticed on any machine
+    assert abs(cost.step_us) < 1e3 * cost.step_ms  # twice as long a step would be noticed on any machine
+
+
+def test_only_the_time_in_the_calls_is_measured(monkeypatch):
+    class Loop:
+        def inner(self):
+            time.sleep(0.002)
+
+    monkeypatch.setattr(overhead, "_CALLS", ((Loop, "inner"),))
+    stopwatch = overhead._Stopwatch()
+    with stopwatch.stopped_in():
+        called = Loop.inner
+
+        def around(loop):
+            time.sleep(0.02)
+            called(loop)
+
+        monkeypatch.setattr(Loop, "inner", around)
+        with stopwatch.running_in():
+            Loop().inner()
+        assert Loop.inner is around
+    assert stopwatch.ns >= 20_000_000
 
 
 @pytest.mark.parametrize(
-    ("cost_us", "half_width_us", "verdict"),
+    ("calls_us", "half_width_us", "step_us", "verdict"),
     [
-        (12.0, 3.0, "Watching costs at most 20 µs a step here."),
-        (12.0, 9.0, "Not shown to cost at most 20 µs a step here: a loop. Other work"),
-        (25.0, 1.0, "Not shown to cost at most 20 µs a step here: a loop. Other work"),
+        (12.0, 3.0, 40, "Watching costs at most 20 µs a step here."),
+        (12.0, 9.0, 40, "Not shown to cost at most 20 µs a step here: a loop. Other work"),
+        (25.0, 1.0, 40, "Not shown to cost at most 20 µs a step here: a loop. Other work"),
+        (12.0, 3.0, 60, "Not shown to cost at most 20 µs a step here: a loop. Other work"),
     ],
 )
-def test_the_verdict_counts_the_whole_interval(cost_us, half_width_us, verdict):
-    cost = overhead.Cost("a loop", 4.0, cost_us, half_width_us, 9)
+def test_the_verdict_counts_the_whole_interval(calls_us, half_width_us, step_us, verdict):
+    cost = overhead.Cost("a loop", 4.0, calls_us, half_width_us, step_us, 30, 9)
     assert overhead.verdict([cost]).startswith(verdict)
     assert cost.sentence() == (
-        f"a loop: {cost_us:.1f} ± {half_width_us:.1f} µs of a step of 4.00 ms ({cost_us / 4e3:.2%}; 9 pairs of blocks)"
+        f"a loop: {calls_us:.1f} ± {half_width_us:.1f} µs in its calls, {calls_us / 4e3:.2%} of a step of 4.00 ms; "
+        f"the whole step, {step_us} ± 30 µs (9 pairs of blocks)"
     )
-    assert json.loads(overhead.as_json([cost]))["costs"][0]["cost_us"] == cost_us
+    assert json.loads(overhead.as_json([cost]))["costs"][0]["calls_us"] == calls_us

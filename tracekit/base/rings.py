@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
 KIND_BYTES = 24
+_COUNT = struct.Struct("<Q")
 
 Entry = TypeVar("Entry", bound=tuple[int, ...])
 
@@ -28,14 +29,15 @@ class Ring(Generic[Entry]):
 
     def append(self, entry: Sequence[int]) -> None:
         """Write an entry over the oldest one, then count it."""
-        count = self.count
-        self._packed.pack_into(self._memory, self._at + count % self._capacity * self._packed.size, *entry)
-        struct.pack_into("<Q", self._memory, self._count_at, count + 1)
+        memory, packed, count_at = self._memory, self._packed, self._count_at
+        (count,) = _COUNT.unpack_from(memory, count_at)
+        packed.pack_into(memory, self._at + count % self._capacity * packed.size, *entry)
+        _COUNT.pack_into(memory, count_at, count + 1)
 
     @property
     def count(self) -> int:
         """How many entries were ever written."""
-        count: int = struct.unpack_from("<Q", self._memory, self._count_at)[0]
+        count: int = _COUNT.unpack_from(self._memory, self._count_at)[0]
         return count
 
     def entries(self, since: int = 0) -> list[Entry]:

@@ -11,6 +11,9 @@ begins at a high quantile of the ratios, and goes on STRETCH times as far as tha
 thin out exponentially, one in 80,000 is beyond it. Of two such pairs the nearer tail counts, because a rarer kind of
 step can lie between the quantiles of one pair, but not of both.
 
+Where several steps fit into half of LEAST_NS, only one in so many is learnt from, at no fixed interval: every fourth or
+tenth step may be of a kind of its own. Each is compared with the limit.
+
 A step that takes as long as the ones before it at the same interval, such as the first of each epoch, is periodic
 instead of slow. A trend is told when the last BLOCKS blocks of steps are all GROWTH times as long as BLOCKS in a row
 once were at most.
@@ -43,6 +46,8 @@ BLOCK_STEPS, BLOCKS = 32, 4
 GROWTH, FURTHER_GROWTH = 1.25, 2.0
 CUT = 4  # the longest steps of a block that do not count
 TYPICAL_STEPS = 128
+MOST_SKIPPED = 16  # one step in so many is learnt from, however short steps are
+_HASHES, _SPREADING = 1 << 32, 2_654_435_769  # multiples of the golden ratio's part of 2^32 lie evenly among the hashes
 
 _Number = TypeVar("_Number", int, float)
 
@@ -65,26 +70,35 @@ class Usual:
         self._level: _Window[int] = _Window(LEVEL_STEPS)
         self._ratios: _Window[float] = _Window(RATIOS)
         self._factor = 0.0  # of the level, beyond which a step is slow
-        self._judged = 0
+        self._learnt = 0  # steps
+        self._share = _HASHES  # of steps that are learnt from, out of as many hashes as there are
+        self._is_after_slow = False
+        self._quiet = Verdict()  # on a step that is not slow
         self._slow: dict[int, float] = {}  # the ratios of recent slow steps by their numbers
         self._trend = _Trend()
+
+    def at_a_glance(self, number: int, step_ns: int) -> Verdict | None:
+        """The verdict on a step that is not slow and need not be learnt from; None if it has to be judged."""
+        is_usual = 0 <= step_ns <= self._quiet.limit_ns and not self._is_after_slow
+        return self._quiet if is_usual and number * _SPREADING % _HASHES >= self._share else None
 
     def judge(self, step: Step) -> Verdict:
         """The verdict on a step, which then belongs to what is usual. Steps that were traced are not to be judged, nor
         those in which something apart from a step happened."""
-        step_ns = step.step_ns
+        number, step_ns = step.number, step.step_ns
+        verdict = self.at_a_glance(number, step_ns)
+        if verdict is not None:
+            return verdict
         if step_ns < 0:
             return Verdict()
-        verdict = Verdict()
-        if len(self._level.ordered) >= FIRST_LEVEL:
-            level = max(self._level.ordered[len(self._level.ordered) // 2], 1)
-            if self._judged >= FIRST_STEPS:
-                verdict = self._verdict(step.number, step_ns, level)
-            if not verdict.period:  # the others stay comparable with one another
-                self._ratios.add(step_ns / level)
-        self._level.add(step_ns)
-        self._recent.append(step)
-        self._judged += 1
+        verdict = self._quiet
+        if UNKNOWN != verdict.limit_ns < step_ns:
+            verdict = self._beyond(number, step_ns)
+        is_learnt = self._is_after_slow or number * _SPREADING % _HASHES < self._share
+        self._is_after_slow = verdict.slow
+        if is_learnt and self._learn(step, verdict) and not verdict.slow and not verdict.period:
+            self._trend.tell()
+            verdict = verdict._replace(trend=True)
         return verdict
 
     @property
@@ -92,21 +106,37 @@ class Usual:
         """What each part of a step usually takes."""
         return typical(self._recent)
 
-    def _verdict(self, number: int, step_ns: int, level: int) -> Verdict:
-        if self._judged % SPREAD_STEPS == 0:
-            self._factor = _factor(self._ratios.ordered)
-        limit = max(int(level * self._factor), level + LEAST_NS)
-        lengthened = self._trend.lengthened(step_ns)
-        if step_ns <= limit:
-            if lengthened:
-                self._trend.tell()
-            return Verdict(level, limit, trend=lengthened)
+    def _beyond(self, number: int, step_ns: int) -> Verdict:
+        """The verdict on a step beyond the limit."""
+        level, limit = self._quiet[:2]
         ratio = step_ns / level
         period = self._period(number, ratio)
         self._slow[number] = ratio
         if len(self._slow) > RECENT_SLOW:
             del self._slow[next(iter(self._slow))]
         return Verdict(level, limit, not period, period)
+
+    def _learn(self, step: Step, verdict: Verdict) -> bool:
+        """The step belongs to what is usual from now on; whether steps have lengthened."""
+        step_ns, is_known = step.step_ns, self._quiet.limit_ns != UNKNOWN
+        lengthened = is_known and self._trend.lengthened(step_ns)
+        if (
+            len(self._level.ordered) >= FIRST_LEVEL and not verdict.period
+        ):  # the others stay comparable with one another
+            self._ratios.add(step_ns / self._level_ns())
+        self._level.add(step_ns)
+        self._recent.append(step)
+        self._learnt += 1
+        if self._learnt % SPREAD_STEPS == 0 and self._learnt >= FIRST_STEPS:
+            self._factor = _factor(self._ratios.ordered)
+        if self._factor:
+            level = self._level_ns()
+            self._quiet = Verdict(level, max(int(level * self._factor), level + LEAST_NS))
+            self._share = max(2 * _HASHES * level // LEAST_NS, _HASHES // MOST_SKIPPED)
+        return lengthened
+
+    def _level_ns(self) -> int:
+        return max(self._level.ordered[len(self._level.ordered) // 2], 1)
 
     def _period(self, number: int, ratio: float) -> int:
         """The interval at which steps like this one come; 0 if there is none."""

@@ -18,6 +18,7 @@ EVENTS = 64  # steps that the host may be ahead of the GPU
 _SCHEDSTAT = "/proc/thread-self/schedstat"  # Linux: ns on a core, ns ready without one, turns
 _BYTES = 64
 _SHORT_NS = 1_000_000
+_UNREAD_NS = 2_000_000  # asking the system takes µs: the processor time of shorter steps is known of some of them
 
 _Step = TypeVar("_Step")
 
@@ -108,7 +109,7 @@ class GpuClock(Generic[_Step]):
 
 
 class ThreadClock:
-    """How long this thread had a core, and how long it was ready without one, since it was last asked."""
+    """How long this thread had a core in a step, and how long it was ready without one."""
 
     def __init__(self) -> None:
         self._file = -1
@@ -116,12 +117,21 @@ class ThreadClock:
             self._file = os.open(_SCHEDSTAT, os.O_RDONLY | os.O_CLOEXEC)
         self._processor_ns = time.thread_time_ns()
         self._queued_ns = self._queued()
+        self._unread_ns = 0  # what has passed since then
 
     def passed(self, host_ns: int) -> tuple[int, int]:
-        """Both in ns, of the last `host_ns`. The second is UNKNOWN where the system does not tell, and not asked for
-        where it is short: a thread that had a core nearly all the time cannot have waited for one."""
+        """Both in ns, of the step that took the last `host_ns`; UNKNOWN where the system was asked shortly before. When
+        it is asked again, the steps between are taken to have had a core throughout: they are short.
+
+        The second is also UNKNOWN where the system does not tell, and not asked for where it is short: a thread that
+        had a core nearly all the time cannot have waited for one."""
+        unread_ns = self._unread_ns + host_ns
+        if unread_ns < _UNREAD_NS:
+            self._unread_ns = unread_ns
+            return UNKNOWN, UNKNOWN
         processor_ns = time.thread_time_ns()
-        on_core, self._processor_ns = processor_ns - self._processor_ns, processor_ns
+        on_core = max(processor_ns - self._processor_ns - self._unread_ns, 0)
+        self._processor_ns, self._unread_ns = processor_ns, 0
         if host_ns - on_core < _SHORT_NS:
             return on_core, 0
         if self._file < 0:

@@ -32,8 +32,14 @@ class History:
     def add(self, seen: Sequence[int], step_ns: int, may_trace: Callable[[], bool]) -> str:
         """Add a step, given as in Step but without its duration and what is concluded from it. Returns why the next
         steps are to be traced; empty if they are not."""
+        flags = seen[-1]
+        if not flags and (verdict := self._usual.at_a_glance(seen[0], step_ns)) is not None:
+            entry = (seen[0], seen[1], step_ns, *seen[2:-1], verdict.usual_ns, verdict.limit_ns, 0, 0)
+            self.record.steps.append(entry)
+            self._minute.add(entry, slow=False)
+            return ""
         step = Step._make((seen[0], seen[1], step_ns, *seen[2:-1], *_NOT_JUDGED))
-        flags, cause, reason = seen[-1], Cause.UNKNOWN, ""
+        cause, reason = Cause.UNKNOWN, ""
         verdict = _NO_VERDICT if flags else self._usual.judge(step)
         if verdict.limit_ns != UNKNOWN:
             self.usual_ns, self.limit_ns = verdict.usual_ns, verdict.limit_ns
@@ -93,20 +99,21 @@ class _OpenMinute:
         self._least_ns = 1 << 62
         self._slow = self._waited_ns = self._compile_ns = 0
 
-    def add(self, step: Step, slow: bool) -> None:
+    def add(self, step: Sequence[int], slow: bool) -> None:
+        number, began_ns, step_ns, _, waited_ns, _, compile_ns = step[:7]
         if not self.steps:
-            self._first, self._began_ns = step.number, step.began_ns
+            self._first, self._began_ns = number, began_ns
         if self.steps % self._stride == 0:
-            self._durations.append(step.step_ns)
+            self._durations.append(step_ns)
             if len(self._durations) == _MOST_DURATIONS:
                 self._durations = self._durations[::2]
                 self._stride *= 2
         self.steps += 1
-        if step.step_ns > self._most_ns:
-            self._most_ns, self._most_number = step.step_ns, step.number
-        self._least_ns = min(self._least_ns, step.step_ns)
-        self._waited_ns += step.waited_ns
-        self._compile_ns += step.compile_ns
+        if step_ns > self._most_ns:
+            self._most_ns, self._most_number = step_ns, number
+        self._least_ns = min(self._least_ns, step_ns)
+        self._waited_ns += waited_ns
+        self._compile_ns += compile_ns
         self._slow += slow
 
     def closed(self) -> Minute:

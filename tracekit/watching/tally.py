@@ -38,6 +38,7 @@ class Tally:
         self.usual_ns = 0  # of a step, as far as known
         self.loading = False  # one loader may iterate over another
         self.looks, self.look_ns = 0, 0
+        self.iterators: list[int] = []  # of loaders, that began in this step
         self._compile_began = self._collect_began = 0
         self.clear()
 
@@ -47,7 +48,7 @@ class Tally:
         self.compile_ns = self.compiles = self.collect_ns = self.collections = 0
         self.worker = self.nodes = self.edges = UNKNOWN
         self.apart = False  # something that is no step happened in it
-        self.iterators: list[int] = []  # of loaders, that began in it
+        self.iterators.clear()
         if self._compile_began:  # one that goes on belongs to both steps
             self._compile_began = perf_counter_ns()
 

@@ -36,7 +36,7 @@ class Tracer:
         self._profiler: Any = None
         self._steps_left = 0
         self._path = Path()
-        self._others: weakref.WeakSet[Any] = weakref.WeakSet()  # the training's own profilers
+        self._others: set[weakref.ref[Any]] = set()  # the training's own profilers
         self._replaced = Replacements()
 
     def __enter__(self) -> "Tracer":
@@ -46,11 +46,11 @@ class Tracer:
         def preparing(profiler: Any) -> None:
             if self._profiler is None or profiler is not self._profiler.profiler:
                 self.abandon()
-                self._others.add(profiler)
+                self._others.add(weakref.ref(profiler, self._others.discard))
             prepare(profiler)
 
         def leaving(profiler: Any, *error: Any) -> Any:
-            self._others.discard(profiler)
+            self._others.discard(weakref.ref(profiler))
             return leave(profiler, *error)
 
         self._replaced.put(profile, "_prepare_trace", preparing)

@@ -55,7 +55,7 @@ def at_a_glance(report: Report, lines: tuple[str, ...]) -> Headline:
     for member in timed:
         base, against = report.base_of(member), ""
         step_ns, base_step_ns = step_ns_of(member) or 0.0, step_ns_of(base)
-        if member is base and len(timed) > 1:
+        if member is base and any(report.base_of(other) is member is not other for other in timed):
             against = "baseline"
         elif member is not base and base_step_ns:
             contrast = contrast_of(member, base) if step_ns_of is unprofiled_ns else None

@@ -13,6 +13,7 @@ from threading import get_ident
 from time import perf_counter_ns, time_ns
 
 import msgspec
+import torch
 
 from tracekit.base.atomic import reason as why_of
 from tracekit.errors import TracekitError
@@ -33,6 +34,7 @@ _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 _REASON_LENGTH = 40
 _SECOND_NS, _MINUTE_NS = 1_000_000_000, 60_000_000_000
 
+_is_profiling = torch.autograd._profiler_enabled
 _log = logging.getLogger("tracekit")
 
 
@@ -73,9 +75,8 @@ class Observation:
         history, retries = self._history, 0
         if is_due := now > self._look_ns or host_ns > history.limit_ns:
             retries = self._look(now)
-        flags = 0
-        if tracer.is_tracing or tracer.is_busy:
-            flags = _TRACED
+        is_tracing = tracer.is_tracing
+        flags = _TRACED if is_tracing or tracer.others or _is_profiling() else 0
         if tally.apart:
             flags |= _APART
         seen = (
@@ -92,7 +93,7 @@ class Observation:
             is_due = is_due or step[1] > history.limit_ns
         if is_due or len(ended) >= STEPS_TOGETHER:
             self._judge(history)
-        if tracer.is_tracing:
+        if is_tracing:
             self._trace(tracer.step)
         elif self._slow or self.reason:
             self._begin_trace()

@@ -36,7 +36,7 @@ class Tracer:
         self._profiler: Any = None
         self._steps_left = 0
         self._path = Path()
-        self._others: set[weakref.ref[Any]] = set()  # the training's own profilers
+        self.others: set[weakref.ref[Any]] = set()  # the training's own profilers
         self._replaced = Replacements()
 
     def __enter__(self) -> "Tracer":
@@ -46,11 +46,11 @@ class Tracer:
         def preparing(profiler: Any) -> None:
             if self._profiler is None or profiler is not self._profiler.profiler:
                 self.abandon()
-                self._others.add(weakref.ref(profiler, self._others.discard))
+                self.others.add(weakref.ref(profiler, self.others.discard))
             prepare(profiler)
 
         def leaving(profiler: Any, *error: Any) -> Any:
-            self._others.discard(weakref.ref(profiler))
+            self.others.discard(weakref.ref(profiler))
             return leave(profiler, *error)
 
         self._replaced.put(profile, "_prepare_trace", preparing)
@@ -74,7 +74,7 @@ class Tracer:
     @property
     def is_busy(self) -> bool:
         """Whether the training's own profiler is in use."""
-        return bool(self._others) or are_idle() or torch.autograd._profiler_enabled()
+        return bool(self.others) or are_idle() or torch.autograd._profiler_enabled()
 
     def may_trace(self) -> bool:
         """Whether a slow step may make it trace now."""

@@ -1,6 +1,10 @@
 """What all callbacks share, driven by a framework that is made up here; its watch is one that tells what was called."""
 
+import copy
+import gc
 import logging
+import pickle
+import weakref
 
 import pytest
 
@@ -160,6 +164,61 @@ def test_it_can_be_switched_off_and_other_ranks_are_left_alone(training, monkeyp
 def test_options_reach_the_watch(training):
     watch, _ = training(stacks=True)
     assert watch.given == {"step": "a step", "stacks": True}
+    watch, _ = training(step="two batches")  # says it better than the framework can
+    assert watch.given == {"step": "two batches"}
+
+
+@pytest.fixture
+def begun(monkeypatch, tmp_path):
+    """`begun(planted)`: a loop that has begun, its watch, and what holds as much as a framework's trainer."""
+
+    def begin(planted=""):
+        watch = Watch(tmp_path, planted)
+        monkeypatch.setattr(tracekit, "watch", lambda *_, **__: watch, raising=False)
+        loop, trainer = Loop(tmp_path, {"ranks": "all"}), Loop(tmp_path, {})
+        loop.begin("a step", lambda figures, number: trainer.steps)
+        return loop, watch, weakref.ref(trainer)
+
+    return begin
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda loop: pickle.loads(pickle.dumps(loop))])  # noqa: S301
+def test_a_copy_watches_what_is_to_begin(begun, copied, tmp_path):
+    """Where a framework spawns processes, it sends its callbacks to them, also after a training in this one."""
+    before = copied(Loop(tmp_path, {"ranks": "all"}))
+    loop, watch, _ = begun()
+    loop.step(1)
+    for other in (before, copied(loop)):
+        other.step(2)
+        other.end(2)
+        assert (other.folder, other.options, other.steps) == (tmp_path, {"ranks": "all"}, 0)
+    assert watch.calls == ["step"]
+    loop.abandon()
+
+
+@pytest.mark.parametrize("ends", [lambda loop: loop.end(1), Loop.abandon])
+def test_a_training_that_is_over_is_not_held_in_memory(begun, ends):
+    loop, _, trainer = begun()
+    loop.step(1)
+    ends(loop)
+    gc.collect()
+    assert trainer() is None
+
+
+def test_a_watch_whose_last_figures_cannot_be_had_is_closed(begun, caplog):
+    loop, watch, _ = begun("summary")
+    loop.step(1)
+    loop.end(1)
+    assert watch.calls == ["step", "summary", "close"]
+    assert len(caplog.records) == 1
+
+
+def test_a_trace_of_an_earlier_training_says_nothing_of_this_one(training, monkeypatch, tmp_path):
+    (tmp_path / "earlier.pt.trace.json.gz").touch()
+    monkeypatch.setattr(results, "shares", lambda path: {"tracekit/share/sync_stall": 0.5})
+    results.note_trace(tmp_path / "earlier.pt.trace.json.gz")
+    _, logged = training()
+    assert logged[-1][1] == {"tracekit/step_ms": 2.0}
 
 
 def test_a_training_that_was_interrupted_gives_way_to_the_next(monkeypatch, tmp_path):

@@ -104,18 +104,23 @@ class Loop(Part):
         self.folder, self.options = Path(folder), options
         self.steps = 0
         self._watch: Watch | None = None
-        self._log: Callable[[Figures, int], Any] = lambda figures, number: None
+        self._log: Callable[[Figures, int], Any] | None = None  # it holds the framework's trainer, and so its model
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy watches nothing yet: frameworks send callbacks to processes that they spawn, and copy trainers."""
+        return Loop, (self.folder, self.options)
 
     @harmless
     def begin(self, step: str, log: Callable[[Figures, int], Any]) -> None:
         """Watch the steps from now on, each of which is a `step`, in words, if that is not empty. `log` is given
         figures, and the number of the step that they were known at."""
-        for interrupted in _under_way:  # as in a notebook, where nothing has told that its training is over
+        for interrupted in [*_under_way]:  # as in a notebook, where nothing has told that its training is over
             interrupted.release()
         if not is_off(self.options.get("ranks", "0")):
+            results.forget_traces()
             self.steps, self._log = 0, log
-            self._watch = tracekit.watch(self.folder, step=step, **self.options)
-            _under_way[:] = [self]
+            self._watch = tracekit.watch(self.folder, **{"step": step, **self.options})
+            _under_way.append(self)
 
     @harmless
     def step(self, number: int, log_every: int = 0) -> None:
@@ -149,11 +154,12 @@ class Loop(Part):
     @harmless
     def end(self, number: int) -> None:
         """End the watch and log its last figures, with the shares of a step's time if a trace was taken."""
-        watch, self._watch = self._watch, None
-        if watch is not None:
-            figures, record = watch.summary(), watch.path
-            watch.close()
-            self._give({**figures, **(self._shares(record) or {})}, number)
+        if self._watch is not None:
+            figures, record, log = self._watch.summary(), self._watch.path, self._log
+            self.release()
+            figures = {**figures, **(self._shares(record) or {})}
+            if figures and log is not None:
+                log(figures, number)
 
     @harmless
     def _shares(self, record: Path | None) -> Figures:
@@ -168,13 +174,15 @@ class Loop(Part):
         self.release()
 
     def release(self) -> None:
-        """End the watch."""
-        watch, self._watch = self._watch, None
+        """End the watch, and hold nothing of the framework's any more: its model may fill the GPU."""
+        watch, self._watch, self._log = self._watch, None, None
+        if self in _under_way:
+            _under_way.remove(self)
         if watch is not None:
             watch.close()
 
     def _give(self, figures: Figures, number: int) -> None:
-        if figures:
+        if figures and self._log is not None:
             self._log(figures, number)
 
 

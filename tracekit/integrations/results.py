@@ -23,6 +23,11 @@ def note_trace(trace: Path) -> None:
     _handled[:] = [trace]
 
 
+def forget_traces() -> None:
+    """Forget it: another training begins, whose shares it would not show."""
+    _handled.clear()
+
+
 def latest_trace(record: Path | None) -> Path | None:
     """The last trace that the watch of this record took, or else the last one of a handler; None if there is none."""
     triggered = record.parent.glob(f"{glob.escape(record.stem)}-step*.pt.trace.json.gz") if record is not None else ()

@@ -121,6 +121,21 @@ def test_lightning_whose_training_fails(watches, integration):
 
 class Trainer:
     """Of transformers: six micro-batches, two of which make a step; it logs each step, and saves after the second."""
+def test_lightning_logs_at_the_step_that_its_trainer_logs_at(watches, integration):
+    """Where two optimizers step for each batch, `global_step` counts both, and the loggers' own steps do not."""
+    trainer = LightningTrainer(integration("lightning", "lightning.pytorch", Callback=Callback).TracekitCallback())
+    batches = SimpleNamespace(_batches_that_stepped=0)
+    trainer.fit_loop = SimpleNamespace(epoch_loop=batches)
+    trainer.callback.on_train_start(trainer, None)
+    for number in range(4):
+        batches._batches_that_stepped = number
+        trainer.global_step += 2
+        trainer.callback.on_train_batch_end(trainer, None, None, None, number)
+    batches._batches_that_stepped = 4
+    trainer.callback.on_train_end(trainer, None)
+    assert [step for step, _ in trainer.logged] == [1, 3, 4]
+
+
 
     def __init__(self, callbacks):
         self.callbacks, self.logged = callbacks, []

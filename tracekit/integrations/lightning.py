@@ -34,7 +34,7 @@ class TracekitCallback(_callback()):  # type: ignore[misc]
         self._loop = Loop(folder, options)
         self._global_step = 0
 
-    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+    def on_train_start(self, trainer: Any, pl_module: Any, **_: Any) -> None:
         """The sanity check is over."""
 
         def log(figures: Figures, step: int) -> None:
@@ -45,28 +45,37 @@ class TracekitCallback(_callback()):  # type: ignore[misc]
         batches = trainer.accumulate_grad_batches
         self._loop.begin(f"a step of Lightning's Trainer, {many(batches, 'batch', 'batches')}", log)
 
-    def on_train_batch_end(self, trainer: Any, *_: Any) -> None:
+    def on_train_batch_end(self, trainer: Any, *_: Any, **__: Any) -> None:
         """It is a step if an optimizer has stepped."""
         if trainer.global_step != self._global_step:
             self._global_step = trainer.global_step
-            self._loop.step(self._global_step, trainer.log_every_n_steps)
+            self._loop.step(_logged_at(trainer), trainer.log_every_n_steps)
 
-    def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
+    def on_validation_start(self, trainer: Any, pl_module: Any, **_: Any) -> None:
         """Also of the sanity check, before anything is watched."""
         self._loop.apart()
 
-    def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
+    def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any], **_: Any) -> None:
         """Nothing of ours is saved."""
         self._loop.apart()
 
-    def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+    def on_train_epoch_end(self, trainer: Any, pl_module: Any, **_: Any) -> None:
         """What follows until the first batch of the next epoch is not like other steps."""
         self._loop.apart()
 
-    def on_train_end(self, trainer: Any, pl_module: Any) -> None:
+    def on_train_end(self, trainer: Any, pl_module: Any, **_: Any) -> None:
         """The loop is over, and its logs are still open."""
-        self._loop.end(self._global_step)
+        self._loop.end(_logged_at(trainer))
 
-    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException, **_: Any) -> None:
         """The training ends with an exception of its own."""
         self._loop.abandon()
+
+
+def _logged_at(trainer: Any) -> int:
+    """The number under which the Trainer itself logs now, as in its own callbacks: several optimizers that step for one
+    batch make it one higher, and `global_step` as many."""
+    try:
+        return int(trainer.fit_loop.epoch_loop._batches_that_stepped)
+    except AttributeError:  # it is a private name
+        return int(trainer.global_step)

@@ -2,8 +2,10 @@
 a step, what is set apart, and what the framework's log is given. The real ones train in tests/verify.
 """
 
+import gc
 import importlib
 import sys
+import weakref
 from contextlib import contextmanager
 from importlib.machinery import ModuleSpec
 from types import ModuleType, SimpleNamespace
@@ -119,8 +121,6 @@ def test_lightning_whose_training_fails(watches, integration):
     assert trainer.logged == []
 
 
-class Trainer:
-    """Of transformers: six micro-batches, two of which make a step; it logs each step, and saves after the second."""
 def test_lightning_logs_at_the_step_that_its_trainer_logs_at(watches, integration):
     """Where two optimizers step for each batch, `global_step` counts both, and the loggers' own steps do not."""
     trainer = LightningTrainer(integration("lightning", "lightning.pytorch", Callback=Callback).TracekitCallback())
@@ -136,6 +136,8 @@ def test_lightning_logs_at_the_step_that_its_trainer_logs_at(watches, integratio
     assert [step for step, _ in trainer.logged] == [1, 3, 4]
 
 
+class Trainer:
+    """Of transformers: six micro-batches, two of which make a step; it logs each step, and saves after the second."""
 
     def __init__(self, callbacks):
         self.callbacks, self.logged = callbacks, []
@@ -156,13 +158,13 @@ def test_lightning_logs_at_the_step_that_its_trainer_logs_at(watches, integratio
             if substep % 2:
                 self.state.global_step += 1
                 self.call("on_step_end")
-                self.log({"loss": 1.0})
+                self.log({"loss": 1.0, "train_runtime": 1.0})  # with include_num_input_tokens_seen
                 if self.state.global_step == 2:
                     self.call("on_save")
             else:
                 self.call("on_substep_end")
         self.call("on_epoch_end")
-        self.log({"train_loss": 1.0})
+        self.log({"train_runtime": 1.0, "train_loss": 1.0})
         self.call("on_train_end")
 
 
@@ -173,9 +175,45 @@ def test_transformers(watches, integration):
     (watch,) = watches
     assert watch.calls == ["step", "step", "apart", "step", "apart", "close"]
     assert watch.words == "a step of the Trainer, 2 micro-batches"
-    loss, last = {"loss": 1.0}, {"train_loss": 1.0}
+    loss, last = {"loss": 1.0, "train_runtime": 1.0}, {"train_runtime": 1.0, "train_loss": 1.0}
     each = [(step, logs) for step in (1, 2, 3) for logs in (loss, FIGURES)]
     assert trainer.logged == [*each, (3, last), (3, FIGURES)]
+
+
+class Reporter(Callback):
+    """One that closes its run at the end: what it is given later begins another run."""
+
+    def __init__(self):
+        self.runs, self.is_open = [], False
+
+    def on_log(self, *_, logs, **__):
+        if not self.is_open:
+            self.runs.append([])
+        self.is_open = True
+        self.runs[-1].append(logs)
+
+    def on_train_end(self, *_, **__):
+        self.is_open = False
+
+
+def test_transformers_whose_reporters_are_closed_at_the_end(watches, integration):
+    module = integration("transformers", Trainer=Trainer, TrainerCallback=Callback)
+    reporter = Reporter()  # the Trainer's own are called before those that it is given
+    Trainer([reporter, module.TracekitCallback()]).train()
+    (run,) = reporter.runs
+    assert run.count(FIGURES) == 4
+
+
+def test_transformers_whose_training_is_interrupted(watches, integration):
+    """No callback hears of it; what the Trainer holds is freed with it."""
+    module = integration("transformers", Trainer=Trainer, TrainerCallback=Callback)
+    trainer = Trainer([module.TracekitCallback()])
+    trainer.call("on_train_begin")
+    trainer.call("on_step_end")
+    held = weakref.ref(trainer)
+    del trainer
+    gc.collect()
+    assert held() is None
 
 
 class Accelerator:

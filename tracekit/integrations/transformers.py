@@ -1,6 +1,7 @@
 """`TracekitCallback` for the Trainer of Hugging Face's transformers."""
 
 import sys
+import weakref
 from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
@@ -30,9 +31,12 @@ class TracekitCallback(TrainerCallback):  # type: ignore[misc]
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """No step has begun yet."""
-        trainer = _trainer()
+        caller = _trainer()
+        # Nothing is called when a training is interrupted, and then its model would never be freed.
+        reference = None if caller is None else weakref.ref(caller)
 
         def log(figures: Figures, step: int) -> None:
+            trainer = None if reference is None else reference()
             self._logs = True
             try:
                 if trainer is not None:
@@ -48,9 +52,14 @@ class TracekitCallback(TrainerCallback):  # type: ignore[misc]
         self._loop.step(state.global_step)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:
-        """The Trainer logs, because it is due, or because of what is logged here."""
-        if not self._logs and "loss" in (logs or {}):
+        """The Trainer logs, because it is due, because its loop is over, or because of what is logged here."""
+        if self._logs or logs is None:
+            return
+        if "loss" in logs:
             self._loop.log(state.global_step)
+        elif logs.keys() >= {"train_runtime", "train_loss"}:
+            # The last log. At `on_train_end`, reporters, which are called before this callback, are closed already.
+            self._loop.end(state.global_step)
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """It falls in the step after the one that made it due."""
@@ -65,7 +74,7 @@ class TracekitCallback(TrainerCallback):  # type: ignore[misc]
         self._loop.apart()
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """The loop is over, and its logs are still open."""
+        """The loop is over, if the Trainer has not logged that."""
         self._loop.end(state.global_step)
 
 

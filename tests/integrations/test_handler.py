@@ -190,6 +190,27 @@ print(json.dumps(reports))
     assert "-rank1_" in run.variants[0].ranks[0].traces.steady
 
 
+def test_a_copy_in_another_process_makes_a_run_of_its_own(tmp_path):
+    """A framework that starts its processes after a training in this one takes the handler along."""
+    body = """
+import os
+handler = tracekit.trace_handler("traces")
+train(handler, 4, wait=0, warmup=1, active=1, repeat=1)
+if child := os.fork():
+    assert os.waitpid(child, 0)[1] == 0
+    print(Path("reports").read_text())
+else:
+    train(handler, 4, wait=0, warmup=1, active=1, repeat=1)
+    Path("reports").write_text(json.dumps(reports[1:]))
+    os._exit(0)
+"""
+    reports, _ = session(tmp_path, body)
+    assert reports == [["traces/run.json", "report.html"]]
+    (earlier,) = (tmp_path / "traces").glob("run-*.json")
+    for path in (earlier, tmp_path / "traces" / "run.json"):
+        assert [variant.name for variant in runs.read(path).variants] == ["cycle 1"]
+
+
 def test_a_rank_that_is_late_is_named(tmp_path):
     body = """
 handler._WAIT_SECONDS = 0.1

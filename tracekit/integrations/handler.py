@@ -73,8 +73,9 @@ class TraceHandler(Part):
         """Write the trace that is ready."""
         if is_off(self.ranks):
             return
-        if self._run is None:
+        if self._run is None or self._process != os.getpid():  # a copy in another process begins anew
             self._run = self._begin()
+            self._cycles = self._reported = 0
         self._cycles += 1
         stops = _is_stopping(profiler)
         trace = self.folder / f"{self._worker()}.{time.time_ns()}.pt.trace.json.gz"

@@ -204,6 +204,20 @@ def test_transformers_whose_reporters_are_closed_at_the_end(watches, integration
     assert run.count(FIGURES) == 4
 
 
+def test_transformers_whose_log_is_a_subclass_s(watches, integration):
+    """It may gather from all ranks, and would wait for ever for those that are not watched."""
+
+    class Gathering(Trainer):
+        def log(self, logs):
+            assert FIGURES.items() != logs.items()
+            super().log(logs)
+
+    module = integration("transformers", Trainer=Trainer, TrainerCallback=Callback)
+    trainer = Gathering([module.TracekitCallback()])
+    trainer.train()
+    assert [logs for _, logs in trainer.logged].count(FIGURES) == 4
+
+
 def test_transformers_whose_training_is_interrupted(watches, integration):
     """No callback hears of it; what the Trainer holds is freed with it."""
     module = integration("transformers", Trainer=Trainer, TrainerCallback=Callback)

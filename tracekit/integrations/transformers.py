@@ -22,7 +22,7 @@ class TracekitCallback(TrainerCallback):  # type: ignore[misc]
 
     A step is one of the optimizer: with `gradient_accumulation_steps`, it has as many micro-batches. Steps in which an
     evaluation, a checkpoint or the end of an epoch falls are set apart. Whenever the Trainer logs a loss, and at the
-    end, its `log` is given the figures. Options are those of `tracekit.watch`.
+    end, `Trainer.log` is given the figures. Options are those of `tracekit.watch`.
     """
 
     def __init__(self, folder: str | Path = "watch", **options: Any) -> None:
@@ -40,7 +40,7 @@ class TracekitCallback(TrainerCallback):  # type: ignore[misc]
             self._logs = True
             try:
                 if trainer is not None:
-                    trainer.log(figures)
+                    Trainer.log(trainer, figures)  # a subclass's may gather from all ranks, which do not all call it
             finally:
                 self._logs = False
 
@@ -79,7 +79,7 @@ class TracekitCallback(TrainerCallback):  # type: ignore[misc]
 
 
 def _trainer() -> Any:
-    """The Trainer that calls this callback: only its `log` reaches every reporter, and a callback is not given it."""
+    """The Trainer that calls this callback: only `log` reaches every reporter, and a callback is not given it."""
     frame: FrameType | None = sys._getframe()
     while frame is not None:
         caller = frame.f_locals.get("self")

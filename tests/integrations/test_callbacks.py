@@ -274,6 +274,19 @@ def test_accelerate(watches, integration):
         assert accelerator.logged == [FIGURES]
 
 
+def test_accelerate_in_several_trainings(watches, integration):
+    """An Accelerator keeps the optimizers of all of them."""
+    with accelerated(integration) as (accelerator, generator, discriminator, watch):
+        first, second = accelerator._optimizers
+        accelerator._optimizers = [first]
+        for optimizer in (generator, generator, discriminator, generator):
+            if optimizer is discriminator:
+                accelerator._optimizers = [first, second]
+            with watch(accelerator):
+                optimizer.step()
+    assert [made.calls for made in watches] == [["step", "close"]] * 4
+
+
 def test_accelerate_whose_loop_fails(watches, integration):
     with accelerated(integration) as (accelerator, generator, _, watch):
 

@@ -57,8 +57,8 @@ class Opened(Struct, frozen=True, dict=True):
 
     @cached_property
     def variants(self) -> dict[str, str]:
-        """The name of each variant by its reference, `v1`."""
-        return {f"v{number}": member.name for number, member in enumerate(self.report.members, 1)}
+        """The name of each variant by its reference, `v1`; of those without any figures, too."""
+        return {f"v{number}": member.name for number, member in enumerate(self.report.subject.members, 1)}
 
     @cached_property
     def references(self) -> dict[str, str]:
@@ -78,7 +78,7 @@ class Opened(Struct, frozen=True, dict=True):
         name = self.variants.get(reference)
         if name is None:
             raise UnknownReferenceError(reference, f"the variants are {', '.join(self.variants)}")
-        return self.report.member(name)
+        return next(member for member in self.report.subject.members if member.name == name)
 
     def profile(self, reference: str) -> Profile:
         """The variant of that reference, which has a trace. Raises UnknownReferenceError."""

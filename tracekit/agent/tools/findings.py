@@ -79,7 +79,10 @@ def findings(workplace: Workplace, question: FindingsQuestion) -> Findings:
     ]
     entries.sort(key=lambda entry: int(entry.finding.partition(".f")[2]))  # the first of every variant, the second …
     inputs = {"inputs": question.inputs}
-    following = [Call("evidence", {**inputs, "of": entries[0].finding}, "the events behind it, and its cures")]
+    if entries:
+        following = [Call("evidence", {**inputs, "of": entries[0].finding}, "the events behind it, and its cures")]
+    else:  # `cannot_answer` says why
+        following = [Call("overview", inputs, "what there is of each variant")]
     if any(entry.untrusted.file for entry in entries):
         following.append(Call("lines", inputs, "what each line costs"))
     return Findings(

@@ -138,3 +138,34 @@ async def test_it_serves_over_standard_input_and_output(root):
         result = await client.call_tool("overview", {"inputs": ["trace.json"]})
         assert result.structured_content["variants"][0]["device"] == "gpu"
         assert len(result.content[0].text.encode()) <= LEAST
+
+
+WIDE = ", ".join(f"dur_ns as column_{k}" for k in range(700))
+
+
+@pytest.mark.parametrize("most_bytes", [LEAST, DEFAULT])
+async def test_whatever_is_asked_the_answer_fits(root, most_bytes):
+    long = "/* " + "why " * 1500 + "*/"
+    queries = [
+        "select list(name) as names from events, range(99)",
+        "select range(20000) as numbers",
+        "select {'names': list(name)} as struct, map([1], [list(name)]) as map from events, range(99)",
+        f"{long} select * from events",
+        f"select {WIDE} from events",
+        "select range(3000000) as numbers",
+    ]
+    texts = []
+    async with mcp.Client(make_server(Settings(root, budget=most_bytes))) as client:
+        for sql in queries:
+            result = await client.call_tool("query", {"inputs": ["trace.json"], "sql": sql})
+            texts.append(result.content[0].text)
+            assert len(texts[-1].encode()) <= most_bytes, sql
+            assert result.is_error == (sql in queries[-2:]), sql
+        many = ["./" * 2000 + "trace.json", "trace.json"]
+        result = await client.call_tool("overview", {"inputs": many})
+        assert not result.is_error
+        assert len(result.content[0].text.encode()) <= most_bytes
+    assert "…" in texts[0]
+    assert json.loads(texts[3])["rows"][0]["untrusted"]["dur_ns"]
+    assert "Ask for less in each" in texts[4]
+    assert "MiB: select less" in texts[5]

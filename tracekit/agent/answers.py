@@ -68,7 +68,8 @@ class BrokenLaw(Struct, forbid_unknown_fields=True):
 
 
 class LeftOut(Struct, forbid_unknown_fields=True):
-    """How many entries of a list did not fit, and the arguments that get them."""
+    """How many entries of a list did not fit, and the arguments that get them. Long ones of this call may be missing:
+    give them again."""
 
     what: str
     count: int

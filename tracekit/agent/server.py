@@ -14,7 +14,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from tracekit.agent.answers import LIMITS
-from tracekit.agent.budget import DEFAULT, LEAST, fitted, text_of
+from tracekit.agent.budget import DEFAULT, LEAST, fitted, size, text_of
 from tracekit.agent.inputs import Workplace
 from tracekit.agent.tools import TOOLS, Tool
 from tracekit.base.names import sanitize
@@ -127,7 +127,10 @@ def answered(workplace: Workplace, tool: Tool, arguments: dict[str, Any], most_b
         raise BadArgumentsError(tool.name, str(error)) from None
     if question.only is not None and question.only not in (*tool.gives.lists, *LIMITS):
         raise BadArgumentsError(tool.name, f"only is one of {', '.join((*tool.gives.lists, *LIMITS))}")
-    return fitted(tool.answer(workplace, question), question, arguments, most_bytes)
+    document = fitted(tool.answer(workplace, question), question, arguments, most_bytes)
+    if size(document) > most_bytes:
+        raise BadArgumentsError(tool.name, f"no entry of its answer fits into {most_bytes} bytes. Ask for less in each")
+    return document
 
 
 def _failed(error: Exception) -> types.CallToolResult:

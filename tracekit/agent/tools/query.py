@@ -6,13 +6,14 @@ from msgspec import Meta, Struct, field
 
 from tracekit.agent.answers import Answer, Call, QuestionAboutInputs, Words
 from tracekit.agent.inputs import Workplace
-from tracekit.errors.asking import UnknownReferenceError
+from tracekit.errors.asking import QueryError, UnknownReferenceError
 from tracekit.report.tables import every_table
 from tracekit.sql import query as ask
 from tracekit.trace.schema import metadata
 
 MOST_ROWS = 50
 _MOST_SECONDS = 30.0
+_MOST_BYTES = 16 << 20  # of the rows: as Python's objects they take many times as much
 
 
 class QueryQuestion(QuestionAboutInputs, kw_only=True, forbid_unknown_fields=True):
@@ -63,7 +64,10 @@ def query(workplace: Workplace, question: QueryQuestion) -> Rows:
     limits = opened.limits()
     if question.sql is not None:
         answer = ask(opened.report, question.sql, most=MOST_ROWS + 1, seconds=_MOST_SECONDS)
-        rows = [Row(row) for row in answer.slice(0, MOST_ROWS).to_pylist()]
+        first = answer.slice(0, MOST_ROWS)
+        if first.nbytes > _MOST_BYTES:
+            raise QueryError(f"its rows take {first.nbytes >> 20} MiB: select less", sorted(every_table(opened.report)))
+        rows = [Row(row) for row in first.to_pylist()]
         following = [Call("evidence", inputs, "of=v1.e255 for 255 in a column event: what is around it")]
         return Rows(rows=rows, more=len(answer) > MOST_ROWS, **limits, next=following)
     tables = every_table(opened.report)

@@ -171,6 +171,36 @@ def test_a_link_inside_of_a_folder_leads_nowhere(tmp_path: Path) -> None:
     assert "outside" not in text_of(listed)
 
 
+def test_what_lies_beside_a_trace_is_not_read_by_a_link(tmp_path: Path) -> None:
+    for folder in ("root/loader", "outside"):
+        (tmp_path / folder).mkdir(parents=True)
+    root = tmp_path / "root"
+    trace(root / "a.json", ["gemm"])
+    (tmp_path / "outside" / "1-2.loader").write_text("{}")
+    (root / "loader" / "1-2.loader").symlink_to(tmp_path / "outside" / "1-2.loader")
+    with pytest.raises(OutsideOfRootError):
+        asked(Workplace(root), "overview", inputs=["a.json"])
+
+
+def test_a_linked_file_that_is_no_trace_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    folder = tmp_path / "root" / "traces"
+    folder.mkdir(parents=True)
+    trace(folder / "a.json", ["gemm"])
+    (tmp_path / "secret.txt").write_text("secret")
+    (folder / "b.json").symlink_to(tmp_path / "secret.txt")
+    with pytest.raises(OutsideOfRootError):
+        asked(Workplace(tmp_path / "root"), "overview", inputs=["traces"])
+
+
+def test_a_link_to_itself_hides_nothing_else(tmp_path: Path, below: Ask) -> None:
+    trace(tmp_path / "a.trace.json", ["gemm"])
+    (tmp_path / "b.trace.json").symlink_to("b.trace.json")
+    assert [entry["untrusted"]["file"] for entry in below("overview")["inputs"]] == ["a.trace.json"]
+    for name in ("b.trace.json", "\ud800"):
+        with pytest.raises(TracekitError):
+            below("overview", inputs=[name])
+
+
 def test_a_pipe_is_not_waited_for(tmp_path: Path, below: Ask) -> None:
     os.mkfifo(tmp_path / "trace.json")
     with pytest.raises(NothingToReadError):

@@ -25,8 +25,10 @@ from tracekit.profile import Member, Profile, Subject, open_subject
 from tracekit.report import Report, report
 from tracekit.run import is_run
 from tracekit.study import is_study
+from tracekit.study.store import CELLS, RECORD
 from tracekit.trace.reading.source import STDIN, is_address
 from tracekit.vocabulary.lines_file import lines_path
+from tracekit.watched.reading import ENDING
 
 SAMPLE = "sample"
 _MOST_OPEN = 4  # inputs that stay in memory
@@ -136,7 +138,10 @@ class Workplace:
             return sample_run()
         if text == STDIN or is_address(Path(text)) or "\0" in text:
             raise OutsideOfRootError(text, self.root)
-        path = (self.root / text).resolve()
+        try:
+            path = (self.root / text).resolve()
+        except (RuntimeError, ValueError):  # a link to itself, or letters that no name can have
+            raise NothingToReadError(text) from None
         if not path.is_relative_to(self.root):
             raise OutsideOfRootError(text, self.root)
         if not path.exists():
@@ -152,7 +157,7 @@ class Workplace:
         key = tuple(part for path in paths for part in _state(path))
         if key not in self._opened:
             for path in paths:
-                self._check_study(path)
+                self._check_folder(path)
             subject = open_subject(paths, mine=self._mine)
             self._check_read(subject)
             self._opened[key] = Opened(report(subject))
@@ -167,22 +172,27 @@ class Workplace:
         for folder, folders, files in os.walk(self.root):
             folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _IN_NO_LIST)
             looked_at += len(folders) + len(files)
-            paths = [Path(folder, name) for name in sorted(files) if name.endswith((".json", *_TRACES))]
-            runs = [path for path in paths if path.suffix == ".json" and path.is_file() and is_run(path)]
+            named = [Path(folder, name) for name in sorted(files) if name.endswith((".json", *_TRACES))]
+            paths = [path for path in named if os.path.isfile(path) and path.resolve().is_relative_to(self.root)]
+            runs = [path for path in paths if path.suffix == ".json" and is_run(path)]
             if runs:
                 folders[:] = [name for name in folders if not name.startswith(tuple(run.stem for run in runs))]
             for path in runs or [path for path in paths if path.name.endswith(_TRACES)]:
-                if path.resolve().is_relative_to(self.root) and path.is_file():
-                    state = path.stat()
-                    kind = "run" if path in runs else "trace"
-                    found.append(Found(str(path.relative_to(self.root)), kind, state.st_size, state.st_mtime))
+                state = path.stat()
+                kind = "run" if path in runs else "trace"
+                found.append(Found(str(path.relative_to(self.root)), kind, state.st_size, state.st_mtime))
             if looked_at > _MOST_LOOKED_AT:
                 break
         return sorted(found, key=lambda entry: (-entry.written, entry.path))
 
-    def _check_study(self, path: Path) -> None:
-        """Refuse a study in which a link leads out of the root, and any study where names are to be hidden."""
-        if not path.is_dir() or not is_study(path):
+    def _check_folder(self, path: Path) -> None:
+        """Refuse a folder in which a link leads out of the root, and any study where names are to be hidden."""
+        if not path.is_dir():
+            return
+        if not is_study(path):
+            for entry in path.iterdir():
+                if entry.name.endswith((".json", *_TRACES, ENDING)):
+                    self._check_inside(entry)
             return
         if disclosure.current() is not None:
             raise NotConfidentialError("a study", "give the run.json of one of its cells")
@@ -192,10 +202,19 @@ class Workplace:
 
     def _check_read(self, subject: Subject) -> None:
         """Refuse what was found by a link that leads out of the root."""
+        loaders = {profile.loader_folder for profile in subject.profiles}
         for profile in subject.profiles:
             for capture in profile.captures:
                 self._check_inside(capture.path)
                 self._check_inside(lines_path(capture.path))
+        if subject.watch is not None:
+            for record in (subject.watch.shown, *subject.watch.others):
+                self._check_inside(record.path)
+                loaders.add(record.loader_folder)
+        for folder in loaders:
+            if folder is not None and folder.is_dir():
+                for entry in (folder, *folder.iterdir()):
+                    self._check_inside(entry)
 
     def _check_inside(self, path: Path) -> None:
         real = path.resolve()
@@ -204,8 +223,10 @@ class Workplace:
 
 
 def _state(path: Path) -> Iterator[object]:
-    """What changes when a file or folder is written."""
+    """What changes when a file or folder is written; of a study, what its cells write, too."""
     entries = [path, *(sorted(path.iterdir()) if path.is_dir() else ())]
+    if is_study(path):
+        entries += sorted((path / CELLS).glob(f"*/{RECORD}"))
     for entry in entries:
         state = entry.lstat()
         yield (str(entry), state.st_mtime_ns, state.st_size)

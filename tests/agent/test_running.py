@@ -43,6 +43,7 @@ def test_an_audit_is_told_line_by_line(tmp_path: Path, below: Ask, said: list[An
     assert (row["kind"], row["per_step"]) == ("sync", {"value": 2.0, "unit": "1"})
     assert (row["untrusted"]["file"], row["untrusted"]["line"]) == ("train.py", 9)
     assert said[0][-3:] == ["--", "--epochs", "1"]
+    assert answer["next"][0]["arguments"] == {"program": "train.py", "arguments": ["--epochs", "1"]}
 
 
 def test_a_program_that_fails_is_an_error(tmp_path: Path, below: Ask, said: list[Any]) -> None:
@@ -57,7 +58,28 @@ def test_a_capture_leads_to_its_overview(below: Ask, said: list[Any]) -> None:
     answer = below("capture", program="gcn_cora", variants=["eager"], output="new.json")
     assert answer["next"][0]["arguments"] == {"inputs": ["new.json"]}
     assert answer["messages"] == [{"untrusted": {"text": "eager: 3.1 ms"}}]
+    assert answer["finished"]
     assert said[0][:2] == ["capture", "gcn_cora"]
+
+
+def test_a_capture_of_which_a_variant_failed_can_be_asked_about(
+    tmp_path: Path, below: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    does_write = True
+
+    def run(*_: object) -> Any:
+        if does_write:
+            (tmp_path / "new.json").write_text("{}")
+        return subprocess.CompletedProcess([], 1, "", "compiled: out of memory\n")
+
+    monkeypatch.setattr(running, "_run", run)
+    answer = below("capture", program="gcn_cora", output="new.json")
+    assert not answer["finished"]
+    assert answer["messages"] == [{"untrusted": {"text": "compiled: out of memory"}}]
+    assert answer["next"][0]["arguments"] == {"inputs": ["new.json"]}
+    does_write = False
+    with pytest.raises(ProgramFailedError, match="out of memory"):  # the file there is of an earlier capture
+        below("capture", program="gcn_cora", output="new.json")
 
 
 @pytest.mark.parametrize("output", ["../run.json", "/tmp/run.json", "a/run.json", "run.py", "-o.json"])

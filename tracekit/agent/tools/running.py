@@ -79,10 +79,12 @@ class CaptureQuestion(Question, kw_only=True, forbid_unknown_fields=True):
 
 
 class Captured(Answer, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A run that was captured. `messages` is what the capture said."""
+    """A run that was captured. `messages` is what the capture said; not `finished` is a run of which a variant failed,
+    and which holds the others."""
 
     lists: ClassVar = ("messages",)
     output: str
+    finished: bool
     messages: list[dict[Literal["untrusted"], Words]] = field(default_factory=list)
 
 
@@ -101,7 +103,7 @@ def audit(workplace: Workplace, question: AuditQuestion) -> Audit:
         used=document["used"],
         rows=[_blocking(row) for row in document["rows"]],
         notes=[{"untrusted": Words(text=note)} for note in notes],
-        next=[Call("capture", {"program": question.program}, "what a step takes, and where it goes")],
+        next=[Call("capture", _program_of(question), "what a step takes, and where it goes")],
     )
 
 
@@ -115,15 +117,32 @@ def capture(workplace: Workplace, question: CaptureQuestion) -> Captured:
         command += ["--variants", ",".join(question.variants)]
     command += ["--timeout", str(question.seconds), "-o", question.output]
     passes = 4 * max(len(question.variants), 3)  # cold, steady, stacks and unprofiled ones of each variant
+    output = workplace.root / question.output
+    before = _written(output)
     said = _run(workplace, command, question.arguments, passes * question.seconds)
-    if said.returncode:
+    if said.returncode and _written(output) in (None, before):
         raise ProgramFailedError(question.program, _last(said.stderr or said.stdout))
     lines = [line for line in (said.stdout + said.stderr).splitlines() if line.strip()]
     return Captured(
         output=question.output,
+        finished=said.returncode == 0,
         messages=[{"untrusted": Words(text=line)} for line in lines],
         next=[Call("overview", {"inputs": [question.output]}, "what the run says")],
     )
+
+
+def _program_of(question: AuditQuestion) -> dict[str, Any]:
+    """The same program with the same arguments of its own."""
+    return {"program": question.program, **({"arguments": question.arguments} if question.arguments else {})}
+
+
+def _written(path: Path) -> tuple[int, int] | None:
+    """Which file it is, and when it was written; None if there is none."""
+    try:
+        state = path.stat()
+    except OSError:
+        return None
+    return state.st_ino, state.st_mtime_ns
 
 
 def _program(workplace: Workplace, program: str) -> str:

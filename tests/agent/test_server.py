@@ -88,6 +88,17 @@ async def test_every_answer_fits_its_schema_and_its_budget(client):
                 Draft202012Validator(tools[call["tool"]].input_schema).is_valid(call["arguments"])
 
 
+async def test_each_list_alone_fits_its_schema(client):
+    asked = {"evidence": {"of": "v1.f1"}, "compare": {"inputs": ["trace.json", "./trace.json"]}}
+    async with client:
+        for tool in (await client.list_tools()).tools:
+            for only in filter(None, tool.input_schema["properties"]["only"]["enum"]):
+                arguments = {"inputs": ["trace.json"], **asked.get(tool.name, {}), "only": only}
+                result = await client.call_tool(tool.name, arguments)  # the client validates it
+                assert not result.is_error, (tool.name, only)
+                assert result.structured_content["next"]
+
+
 async def test_an_error_is_a_result_of_one_sentence(client):
     async with client:
         for name, arguments, sentence in REFUSED:

@@ -101,7 +101,8 @@ class QuestionAboutInputs(Question, kw_only=True, forbid_unknown_fields=True):
 
 
 class Answer(Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What every answer has. `lists` names its lists, the most valuable first: they are what a budget cuts."""
+    """What every answer has. `lists` names its lists, the most valuable first: they are what a budget cuts, and each
+    may be missing."""
 
     lists: ClassVar[tuple[str, ...]] = ()
     cannot_answer: list[CannotAnswer] = field(default_factory=list)

@@ -53,7 +53,7 @@ class Comparisons(Answer, kw_only=True, omit_defaults=True, forbid_unknown_field
     """Every variant against its baseline."""
 
     lists: ClassVar = ("comparisons",)
-    comparisons: list[Comparison]
+    comparisons: list[Comparison] = field(default_factory=list)
 
 
 def compare(workplace: Workplace, question: CompareQuestion) -> Comparisons:

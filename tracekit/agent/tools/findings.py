@@ -63,7 +63,7 @@ class Findings(Answer, kw_only=True, omit_defaults=True, forbid_unknown_fields=T
     """The findings, those that cost most in their variants first."""
 
     lists: ClassVar = ("findings", "withheld")
-    findings: list[Entry]
+    findings: list[Entry] = field(default_factory=list)
     withheld: list[Withheld] = field(default_factory=list)
 
 

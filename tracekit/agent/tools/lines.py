@@ -36,7 +36,7 @@ class Lines(Answer, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
     """Lines, the most expensive first; those of `where` in the order of the file."""
 
     lists: ClassVar = ("lines",)
-    lines: list[Costs]
+    lines: list[Costs] = field(default_factory=list)
 
 
 def lines(workplace: Workplace, question: LinesQuestion) -> Lines:

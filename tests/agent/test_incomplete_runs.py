@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from small import training
 
 from tests.agent.conftest import Ask
@@ -29,6 +30,15 @@ def run(tmp_path: Path) -> None:
     runs.write(
         Run(created=created, tracekit="0", recipe="net", script="net.py", variants=variants), tmp_path / INPUTS[0]
     )
+
+
+def test_what_cannot_be_compared_is_not_called_a_single_variant(tmp_path: Path, below: Ask) -> None:
+    whole = runs.read(tmp_path / INPUTS[0])
+    runs.write(replace(whole, created="2026-11-22T20:00:00+00:00", variants=whole.variants[:2]), tmp_path / INPUTS[0])
+    answer = below("compare", inputs=INPUTS)
+    assert "comparisons" not in answer
+    assert answer["cannot_answer"][-1]["untrusted"]["text"] == "out of memory"
+    assert answer["next"][0]["tool"] == "overview"
 
 
 @pytest.mark.parametrize("tool", ["overview", "findings", "compare", "lines", "query"])

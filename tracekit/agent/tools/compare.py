@@ -64,13 +64,24 @@ def compare(workplace: Workplace, question: CompareQuestion) -> Comparisons:
     if (base := opened.reference(question.baseline)) is not None:
         report = report.against(opened.variants[base])
     if not report.comparisons:
-        raise NothingToCompareError(", ".join(question.inputs))
+        if len(opened.variants) == 1:
+            raise NothingToCompareError(", ".join(question.inputs))
+        return Comparisons(**opened.limits(), next=[_instead(opened, question)])
     following = opened.references[report.comparisons[0].variant]
     return Comparisons(
         comparisons=[_comparison(opened, report, entry, question.view) for entry in report.comparisons],
         **opened.limits(),
         next=[Call("findings", {"inputs": question.inputs, "variant": following}, "what is still slow in the variant")],
     )
+
+
+def _instead(opened: Opened, question: CompareQuestion) -> Call:
+    """What to ask where several variants are there and none is compared: the others failed, or were taken over time."""
+    inputs = {"inputs": question.inputs}
+    if len(opened.report.profiles) > 1:
+        baseline = opened.references[opened.report.profiles[0].name]
+        return Call("compare", {**inputs, "baseline": baseline}, "against a baseline that is named")
+    return Call("overview", inputs, "what there is of each variant")
 
 
 def _comparison(opened: Opened, report: Report, entry: Compared, view: View) -> Comparison:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import shlex
 import shutil
@@ -44,6 +45,21 @@ def test_every_finding_tool_and_verb_that_it_names_exists() -> None:
     assert verbs <= {verb.name for verb in VERBS}
     for tool in TOOLS:
         assert f"`{tool.name}`" in BODY
+
+
+def test_the_verbs_that_it_says_take_several_inputs_do_and_the_tool_names_a_baseline() -> None:
+    (sentence,) = re.findall(r"`tracekit report`[^.]* take several inputs", BODY)
+    named = {name.removeprefix("tracekit ") for name in re.findall(r"`([a-z -]+)`", sentence)}
+    assert named == {"report", "explain", "what-if", "sql"}
+    for verb in VERBS:
+        parser = argparse.ArgumentParser()
+        verb.arguments(parser)
+        several = [action for action in parser._actions if action.nargs == "+" and "INPUT" in str(action.metavar)]
+        assert not (verb.name in named and not several), verb.name
+        if f"`tracekit {verb.name}" in BODY and verb.name not in named:
+            assert not several, verb.name
+    (compare,) = (tool for tool in TOOLS if tool.name == "compare")
+    assert "baseline" in compare.input_schema["properties"]
 
 
 def test_links_lead_to_its_own_files() -> None:

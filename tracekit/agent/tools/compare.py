@@ -16,7 +16,13 @@ class CompareQuestion(QuestionAboutInputs, kw_only=True, forbid_unknown_fields=T
     """What to compare with what."""
 
     baseline: (
-        Annotated[str, Meta(description="the variant to compare the others with; by default the first of each run")]
+        Annotated[
+            str,
+            Meta(
+                description="the variant to compare all others with, those of other runs, too; by default each run is "
+                "compared with its own first variant"
+            ),
+        ]
         | None
     ) = None
     view: Annotated[View, Meta(description="wall time, or the host's time")] = "wall"

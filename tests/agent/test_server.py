@@ -172,6 +172,9 @@ async def test_whatever_is_asked_the_answer_fits(root, most_bytes):
             texts.append(result.content[0].text)
             assert len(texts[-1].encode()) <= most_bytes, sql
             assert result.is_error == (sql in queries[-2:]), sql
+        result = await client.call_tool("overview", {"😀" * 900: 1})
+        assert result.is_error
+        assert len(result.content[0].text.encode()) <= most_bytes
         many = ["./" * 2000 + "trace.json", "trace.json"]
         result = await client.call_tool("overview", {"inputs": many})
         assert not result.is_error

@@ -1,9 +1,13 @@
 """How long steps take: on a GPU's stream, by events that are never waited for; on events that pretend to be a GPU's."""
 
 import os
+import threading
 import time
 
+import pytest
+
 from tracekit.watched.record import UNKNOWN
+from tracekit.watching import clocks
 from tracekit.watching.clocks import EVENTS, GpuClock, HostClock, ThreadClock
 
 
@@ -117,4 +121,63 @@ def test_a_threads_clock_tells_work_from_sleep():
     else:
         assert queued == UNKNOWN
     assert clock.passed(0) == (UNKNOWN, UNKNOWN)  # it was asked just now
+    clock.close()
+
+
+class System:
+    """Tells what a thread had of a core, and what it waited for one."""
+
+    def __init__(self, monkeypatch):
+        self.on_core_ns = self.queued_ns = self.reads = 0
+        monkeypatch.setattr(clocks.time, "thread_time_ns", self.thread_time_ns)
+        monkeypatch.setattr(clocks.ThreadClock, "_queued", lambda _: self.queued_ns)
+
+    def thread_time_ns(self):
+        self.reads += 1
+        return self.on_core_ns
+
+    def step(self, clock, on_core_us, queued_us=0, off_us=0):
+        self.on_core_ns += on_core_us * 1000
+        self.queued_ns += queued_us * 1000
+        return clock.passed((on_core_us + queued_us + off_us) * 1000)
+
+
+def test_of_short_steps_the_system_is_asked_now_and_then(monkeypatch):
+    system = System(monkeypatch)
+    clock = ThreadClock()
+    told = [system.step(clock, 600) for _ in range(8)]
+    assert told == [*[(UNKNOWN, UNKNOWN)] * 3, (600_000, 0)] * 2  # 0.6 + 0.6 + 0.6 ms are less than 2 ms
+    assert system.reads == 3
+    system.step(clock, 600)
+    assert system.step(clock, 5_000, off_us=20_000)[0] == 5_000_000  # the step before counts as on core
+    system.step(clock, 100, off_us=900)
+    assert system.step(clock, 5_000, off_us=20_000)[0] == 4_100_000  # also if it was not
+    assert system.step(clock, 3_000) == (3_000_000, 0)  # which does not go on
+    clock.close()
+
+
+@pytest.mark.skipif(not os.path.exists(clocks._SCHEDSTAT), reason="the system does not tell")
+def test_what_short_waits_for_a_core_add_up_to_is_not_the_next_steps(monkeypatch):
+    system = System(monkeypatch)
+    clock = ThreadClock()
+    clock._file = max(clock._file, 0)
+    for _ in range(200):
+        system.step(clock, 3_000, queued_us=300)
+    on_core, queued = system.step(clock, 3_000, off_us=50_000)
+    assert on_core == 3_000_000
+    assert queued < 1_000_000  # not 50 of the 60 ms that all of them waited for
+    assert system.step(clock, 3_000, queued_us=50_000) == (3_000_000, 50_000_000)
+
+
+def test_a_threads_clock_can_be_asked_when_its_thread_has_ended():
+    made = []
+    thread = threading.Thread(target=lambda: made.append(ThreadClock()))
+    thread.start()
+    thread.join()
+    (clock,) = made
+    if os.path.exists(clocks._SCHEDSTAT):
+        with pytest.raises(OSError):
+            while True:  # the system takes a moment
+                os.pread(clock._file, 1, 0)
+    assert clock.passed(60_000_000_000)[1] in (0, UNKNOWN)
     clock.close()

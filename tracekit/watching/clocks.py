@@ -116,28 +116,34 @@ class ThreadClock:
         with suppress(OSError):  # only Linux tells
             self._file = os.open(_SCHEDSTAT, os.O_RDONLY | os.O_CLOEXEC)
         self._processor_ns = time.thread_time_ns()
+        self._queued_ns = 0  # as the file told last
         self._queued_ns = self._queued()
-        self._unread_ns = 0  # what has passed since then
+        self._unread_ns = 0  # what has passed since the processor time was read
+        self._off_core_ns = 0  # since the file was read
 
     def passed(self, host_ns: int) -> tuple[int, int]:
         """Both in ns, of the step that took the last `host_ns`; UNKNOWN where the system was asked shortly before. When
         it is asked again, the steps between are taken to have had a core throughout: they are short.
 
         The second is also UNKNOWN where the system does not tell, and not asked for where it is short: a thread that
-        had a core nearly all the time cannot have waited for one."""
+        had a core nearly all the time cannot have waited for one. What such steps leave out adds up to no more than
+        is short: otherwise, a step that sleeps would be told to have waited for all that earlier ones waited for."""
         unread_ns = self._unread_ns + host_ns
         if unread_ns < _UNREAD_NS:
             self._unread_ns = unread_ns
             return UNKNOWN, UNKNOWN
         processor_ns = time.thread_time_ns()
-        on_core = max(processor_ns - self._processor_ns - self._unread_ns, 0)
+        had_core_ns = processor_ns - self._processor_ns
+        on_core = max(had_core_ns - self._unread_ns, 0)
+        self._off_core_ns += max(unread_ns - had_core_ns, 0)
         self._processor_ns, self._unread_ns = processor_ns, 0
-        if host_ns - on_core < _SHORT_NS:
+        if self._off_core_ns < _SHORT_NS:
             return on_core, 0
+        self._off_core_ns = 0
         if self._file < 0:
             return on_core, UNKNOWN
         before, self._queued_ns = self._queued_ns, self._queued()
-        return on_core, min(self._queued_ns - before, host_ns - on_core)
+        return on_core, max(min(self._queued_ns - before, host_ns - on_core), 0)
 
     def close(self) -> None:
         """Close the system's file."""
@@ -146,4 +152,6 @@ class ThreadClock:
             self._file = -1
 
     def _queued(self) -> int:
-        return int(os.pread(self._file, _BYTES, 0).split()[1]) if self._file >= 0 else 0
+        with suppress(OSError):  # the thread has ended, and another one asks
+            return int(os.pread(self._file, _BYTES, 0).split()[1]) if self._file >= 0 else 0
+        return self._queued_ns

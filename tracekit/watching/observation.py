@@ -66,7 +66,13 @@ class Observation:
         now = perf_counter_ns()
         tally, tracer = self._sources.tally, self._tracer
         host_ns = now - self._began_ns
-        on_core_ns, queued_ns = self._thread_clock.passed(host_ns)
+        if get_ident() == tally.thread:
+            on_core_ns, queued_ns = self._thread_clock.passed(host_ns)
+        else:  # another thread drives the steps from now on
+            on_core_ns = queued_ns = UNKNOWN
+            tally.thread = get_ident()
+            self._thread_clock.close()
+            self._thread_clock = ThreadClock()
         if self._history is None:
             if not all_ranks and process.rank()[0]:
                 return False
@@ -99,10 +105,6 @@ class Observation:
             self._begin_trace()
         elif self._request is not None:  # the training's own profiler has taken the place of ours
             self._answer(why=BUSY)
-        if get_ident() != tally.thread:  # another thread drives the steps from now on
-            tally.thread = get_ident()
-            self._thread_clock.close()
-            self._thread_clock = ThreadClock()
         return True
 
     def summary(self) -> dict[str, float]:

@@ -4,6 +4,7 @@ import logging
 import os
 import random
 import signal
+import threading
 import time
 
 import pytest
@@ -241,3 +242,36 @@ def test_a_record_is_readable_after_a_kill_at_any_moment(tmp_path):
         assert all(0 < step.host_ns < 60e9 for step in found.steps.entries())
     assert numbers
     assert registry.running() == []
+
+
+def test_threads_that_drive_the_steps_may_end(tmp_path, caplog):
+    training = Training()
+
+    def epoch():
+        for _ in range(3):
+            training.step()
+            time.sleep(0.003)
+
+    with watch(tmp_path):
+        for _ in range(2):
+            thread = threading.Thread(target=epoch)
+            thread.start()
+            thread.join()
+            time.sleep(0.02)  # the system takes a moment to forget it
+    assert [step.number for step in steps(tmp_path)] == list(range(6))
+    assert all(step.processor_ns <= step.host_ns for step in steps(tmp_path))
+    assert not caplog.records
+
+
+def test_the_training_may_change_its_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    training, elsewhere = Training(), tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    with watch("watch", trace_steps=1) as watched:
+        os.chdir(elsewhere)
+        training.step()
+        watched.snap()
+        for _ in DataLoader(Numbers(3), num_workers=1):
+            training.step()
+    assert [*elsewhere.iterdir()] == []
+    assert sorted(path.suffix for path in (tmp_path / "watch").iterdir()) == ["", ".gz", ".watch"]

@@ -130,14 +130,14 @@ class Watch:
             self._fail()
 
     def _put_in(self, on_signal: int | None) -> None:
-        undo = self._undo
+        undo, folder = self._undo, self.folder.absolute()  # the training may change its own folder
         _watches.append(self)
         undo.callback(_watches.remove, self)
         undo.enter_context(self._sources)
         loader = f"loader-{os.getpid()}-{time.time_ns()}"
         number, _ = process.rank()
         if self._all_ranks or not number:
-            undo.enter_context(RecordedLoaders(self.folder / loader, number))
+            undo.enter_context(RecordedLoaders(folder / loader, number))
         undo.enter_context(self._tracer)
         if not self._has_marks:
             self._ends = undo.enter_context(StepEnds(self._optimizer_stepped))
@@ -147,7 +147,7 @@ class Watch:
             self._listen_to(on_signal)
         atexit.register(self.close)
         undo.callback(atexit.unregister, self.close)
-        self._observation = Observation(self.folder, loader, self._step, self._sources, self._tracer)
+        self._observation = Observation(folder, loader, self._step, self._sources, self._tracer)
 
     def _listen_to(self, number: int) -> None:
         def asked(*_: object) -> None:

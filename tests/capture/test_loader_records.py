@@ -1,7 +1,9 @@
 """The workers of real loaders record themselves, however they start, and torch is afterwards as it was before."""
 
+import threading
 import time
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -133,6 +135,66 @@ def test_graphs_are_cut_out_while_collating(tmp_path):
             assert batch.made_ns - batch.collating_ns > batch.collating_ns - batch.began_ns
             assert batch.size > 2000 / 8 * 8 * 4  # its features
             assert batch.tensors >= 2
+
+
+class Lookup:
+    """Takes whatever attribute it is asked for from a table, and fails where the table has none."""
+
+    def __init__(self, index):
+        self.__dict__["table"] = {"x": torch.full((2,), index)}
+
+    def __getattr__(self, name):
+        return self.__dict__["table"][name]
+
+    def __reduce__(self):
+        return Lookup, (int(self.x[0]),)
+
+
+class Indexed(Sequence):
+    """Cannot be sliced."""
+
+    def __init__(self, index):
+        self.index = index
+
+    def __len__(self):
+        return 3
+
+    def __getitem__(self, at):
+        return {0: self.index, 1: self.index, 2: self.index}[at]
+
+
+class Huge:
+    """An object that claims to be larger than any memory."""
+
+    nbytes = 1 << 70
+
+    def __init__(self, _=0):
+        pass
+
+
+def first(samples):
+    return samples[0]
+
+
+@pytest.mark.parametrize("kind", [Lookup, Indexed, Huge])
+def test_objects_that_cannot_be_asked_for_their_size_end_nothing(tmp_path, kind):
+    loader = DataLoader(Samples(kind), batch_size=1, num_workers=1, collate_fn=first)
+    batches, records = recorded(tmp_path, loader)
+    assert len(batches) == 24
+    assert len(workers_of(records)[0].batches) == 24
+
+
+def test_a_loader_with_a_way_of_its_own_to_the_next_batch_ends_nothing(tmp_path, monkeypatch):
+    own = dataloader._MultiProcessingDataLoaderIter._next_data
+    loader = DataLoader(Samples(torch.tensor), num_workers=1)
+    with RecordedLoaders(tmp_path / "loader"):
+        monkeypatch.setattr(dataloader._MultiProcessingDataLoaderIter, "_next_data", own)  # as a subclass could
+        batches = []
+        thread = threading.Thread(target=lambda: batches.extend(loader))  # in which nothing was asked for before
+        thread.start()
+        thread.join()
+        monkeypatch.undo()
+    assert len(batches) == 24
 
 
 def test_torch_is_as_it_was(tmp_path):

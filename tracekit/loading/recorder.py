@@ -25,6 +25,7 @@ _MOST_OF_TIME = 0.003  # that the sampler itself may compute; to make way for it
 _CHECKED_EVERY = 16  # samples
 _MOST_OF_PATH, _MOST_OF_NAME = 160, 60  # characters: the end is kept
 _MOST_LOOKED_AT = 256  # objects of a batch, in which its tensors are looked for
+_MOST_SIZE = 1 << 62  # bytes: an array that repeats one number may claim any
 _DEEPEST = 6  # levels of nested objects, of which PyG's data have four
 # Whose line is named, the best first; libraries come between the user and torch.
 _LIBRARY = 1
@@ -91,8 +92,8 @@ class WorkerRecorder:
         if self._is_making:
             self._is_making = False
             data = entry[1]
-            if not type(data).__module__.startswith(("torch._utils", "torch.utils.data")):
-                size, tensors = size_of(data)
+            if not str(type(data).__module__).startswith(("torch._utils", "torch.utils.data")):
+                size, tensors = _known_size_of(data)
                 began_ns, number, idle_ns = self._began_ns, self._number, self._idle_ns
                 collating_ns = self._collating_ns or made_ns
                 batch = Batch(number, idle_ns, began_ns, collating_ns, made_ns, 0, 0, 0, size, tensors)
@@ -203,6 +204,15 @@ def size_of(batch: Any) -> tuple[int, int]:
         elif depth < _DEEPEST:
             pending.extend((part, depth + 1) for part in _parts(value))
     return size, tensors
+
+
+def _known_size_of(batch: Any) -> tuple[int, int]:
+    """The same of whatever a user's objects do when they are asked for what they have: training continues."""
+    try:
+        size, tensors = size_of(batch)
+    except Exception:
+        return 0, 0
+    return min(max(size, 0), _MOST_SIZE), tensors
 
 
 def _parts(value: Any) -> Iterator[Any]:

@@ -11,6 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -51,11 +52,13 @@ class RecordedLoaders:
             return received
 
         def recorded_process_data(loader: Any, data: Any, worker: int) -> Any:
-            # In order, it is the batch before the next one; out of order, the one that was just received.
-            in_order = getattr(loader, "_in_order", True)
-            self._awaited.number = loader._rcvd_idx - 1 if in_order else getattr(self._awaited, "received", -1)
-            self._awaited.worker, self._awaited.got_ns = worker, time.time_ns()
-            self._awaited.processor_ns = time.thread_time_ns() - self._awaited.processor_ns
+            with suppress(AttributeError):  # a loader may have its own way to the next batch
+                # In order, it is the batch before the next one; out of order, the one that was just received.
+                in_order = getattr(loader, "_in_order", True)
+                self._awaited.number = loader._rcvd_idx - 1 if in_order else getattr(self._awaited, "received", -1)
+                self._awaited.got_ns = time.time_ns()
+                self._awaited.processor_ns = time.thread_time_ns() - self._awaited.processor_ns
+                self._awaited.worker = worker
             return process_data(loader, data, worker)
 
         self._replacements.put_all(torch_worker, _worker_loop=_WorkerLoop(str(self._folder), self._rank))

@@ -9,7 +9,7 @@ import time
 
 import pytest
 import torch
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 import tracekit
 from tests.watching.small_training import Numbers, Training, forked_training, record, steps, watch
@@ -87,6 +87,38 @@ def test_workers_are_named_and_write_nothing(tmp_path):
     assert {step.worker for step in steps(tmp_path)[1:]} == {0, 1}  # the first waited longest for the workers to start
     assert len(steps(tmp_path)) == 12
     assert len([*tmp_path.glob("*.watch")]) == 1
+
+
+class Workers(IterableDataset):
+    """The number of each worker, as often as it has samples: the first one has none."""
+
+    def __iter__(self):
+        for _ in range(3 * get_worker_info().id):
+            time.sleep(0.02)
+            yield get_worker_info().id
+
+
+class SlowFirst(Numbers):
+    """The number of the worker, the first one of which is slow to begin."""
+
+    def __getitem__(self, index):
+        time.sleep(0.5 if index == 0 else 0.01)
+        return get_worker_info().id
+
+
+@pytest.mark.parametrize("dataset", [Workers(), SlowFirst(8)])
+def test_the_worker_is_named_that_made_the_batch(tmp_path, dataset):
+    training = Training()
+    with watch(tmp_path, step="a batch") as watched:
+        made = []
+        watched.step()  # the workers begin in the next one, which waits for them longest
+        for batch in DataLoader(dataset, num_workers=2, batch_size=None, in_order=False):
+            made.append(batch)
+            training.step()
+            watched.step()
+    told = [step.worker for step in steps(tmp_path)]
+    assert len(set(made)) == (1 if isinstance(dataset, Workers) else 2)
+    assert told[2:] == made[1:]
 
 
 def test_a_fork_writes_nothing_and_can_be_watched_itself(tmp_path):

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 
 import torch
 from torch.utils.data import DataLoader
-from torch.utils.data.dataloader import _BaseDataLoaderIter
+from torch.utils.data.dataloader import _BaseDataLoaderIter, _MultiProcessingDataLoaderIter
 
 from tracekit.capture.child.graph_log import graph_size
 from tracekit.capture.child.replaced import Replacements, leave_alone, out_of_dynamos_sight
@@ -28,8 +28,19 @@ class Tally:
     """What has happened since the current step began; times in ns."""
 
     __slots__ = (
-        *("thread", "usual_ns", "waited_ns", "batches", "longest_wait_ns", "worker", "compile_ns", "compiles"),
-        *("collect_ns", "collections", "nodes", "edges", "apart", "loading", "iterators", "looks", "look_ns"),
+        *("thread", "usual_ns", "waited_ns", "batches", "longest_wait_ns", "worker", "maker", "compile_ns"),
+        *(
+            "compiles",
+            "collect_ns",
+            "collections",
+            "nodes",
+            "edges",
+            "apart",
+            "loading",
+            "iterators",
+            "looks",
+            "look_ns",
+        ),
         *("_compile_began", "_collect_began"),
     )
 
@@ -37,6 +48,7 @@ class Tally:
         self.thread = get_ident()  # that drives the steps
         self.usual_ns = 0  # of a step, as far as known
         self.loading = False  # one loader may iterate over another
+        self.maker = UNKNOWN  # the worker that made the batch which was received last
         self.looks, self.look_ns = 0, 0
         self.iterators: list[int] = []  # of loaders, that began in this step
         self._compile_began = self._collect_began = 0
@@ -83,12 +95,14 @@ class Tally:
         if self.looks > _LOOKS and (self.look_ns == 0 or self.look_ns * _SHARE > self.usual_ns):
             return
         began = perf_counter_ns()
+        nodes = edges = 0
         size = None
         with suppress(Exception):  # whatever a batch is, training continues
             size = graph_size((batch,))
+            if size is not None:
+                nodes, edges = int(sum(size.nodes.values())), int(sum(size.edges.values()))
         self.looks += 1
         if size is not None:
-            nodes, edges = sum(size.nodes.values()), sum(size.edges.values())
             self.nodes = nodes + max(self.nodes, 0) if size.nodes else self.nodes
             self.edges = edges + max(self.edges, 0)
             self.look_ns = perf_counter_ns() - began
@@ -135,18 +149,22 @@ class Sources:
         beginning: Callable[[Any], Any] = DataLoader.__iter__
         serialization: Any = torch.serialization
         saving: Callable[..., Any] = serialization._save
+        processing: Callable[[Any, Any, int], Any] = _MultiProcessingDataLoaderIter._process_data
 
         def next_batch(iterator: Any) -> Any:
             if tally.loading or get_ident() != tally.thread:
                 return following(iterator)
-            tally.loading, worker = True, UNKNOWN
-            if iterator._num_workers:
+            tally.loading, tally.maker, worker = True, UNKNOWN, UNKNOWN
+            if has_workers := getattr(iterator, "_num_workers", 0):
                 with suppress(Exception):  # private names of torch's
                     worker = iterator._task_info[iterator._rcvd_idx][0]
             began = perf_counter_ns()
             try:
                 batch = following(iterator)
+                if has_workers and tally.maker != UNKNOWN:  # out of order, or of a stream: not whose turn it was
+                    worker = tally.maker
             except StopIteration:
+                worker = UNKNOWN  # none made a batch
                 if id(iterator) in tally.iterators:  # all of its batches were in this step: an evaluation
                     tally.apart = True
                 raise
@@ -156,6 +174,11 @@ class Sources:
             tally.batches += 1
             look_at(batch)
             return batch
+
+        def process(iterator: Any, data: Any, worker: int) -> Any:
+            if get_ident() == tally.thread:
+                tally.maker = worker
+            return processing(iterator, data, worker)
 
         def begin(loader: Any) -> Any:
             if tally.loading or get_ident() != tally.thread:
@@ -176,6 +199,7 @@ class Sources:
             return saving(*args, **kwargs)
 
         replacements.put(_BaseDataLoaderIter, "__next__", next_batch)
+        replacements.put(_MultiProcessingDataLoaderIter, "_process_data", process)
         replacements.put(DataLoader, "__iter__", begin)
         replacements.put(serialization, "_save", save)
 

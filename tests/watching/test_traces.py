@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from collections import deque
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,8 @@ import torch
 
 from tests.watching.small_training import Training, forked_training, record, steps
 from tracekit.watched import Cause, Flag, registry
-from tracekit.watching import tracer, watch
+from tracekit.watching import observation, tracer, watch
+from tracekit.watching.clocks import HostClock
 
 
 def traces(folder):
@@ -148,6 +150,91 @@ def test_snap_is_told_why_there_is_no_trace(tmp_path):
                 steady(training, 1, ms=20)
     assert answer == registry.Answer("x", why=tracer.BUSY)
     assert registry.running() == []
+
+
+def test_an_answer_outlives_the_watch(tmp_path, monkeypatch):
+    monkeypatch.setattr(observation, "_LOOK_NS", 0)
+    training, request = Training(), registry.Request(token="x")
+    with watch(tmp_path, trace_steps=5, traces_per_hour=0):
+        training.step()
+        ((desk, _),) = registry.running()
+        desk.ask(request)
+        steady(training, 4)
+    assert registry.running() == []
+    assert not desk.is_open
+    answer = desk.answered(request)
+    assert [str(path) for path in traces(tmp_path)] == [answer.trace]
+    assert not desk._folder.exists()
+
+
+def test_answers_that_nobody_reads_are_removed_by_a_later_watch(monkeypatch):
+    began = registry.began
+    this = registry.Entry(os.getpid(), began(os.getpid()), "/watch")
+    desk = registry.Desk.open(this)
+    desk.answer(registry.Answer("x"))
+    desk.close()
+    assert desk._folder.exists()
+    other = registry.Entry(os.getppid(), began(os.getppid()), "/watch")
+    registry.Desk.open(other).remove()
+    assert desk._folder.exists()  # as long as this process runs
+    monkeypatch.setattr(registry, "began", lambda process: None if process == os.getpid() else began(process))
+    registry.Desk.open(other).remove()
+    assert not desk._folder.exists()
+
+
+def test_snap_is_told_that_the_watch_ended(tmp_path, capsys):
+    from tracekit.cli.program import main
+
+    training = Training()
+    with watch(tmp_path, traces_per_hour=0):
+        training.step()
+        ((desk, _),) = registry.running()
+        thread = threading.Thread(target=main, args=(["snap", str(os.getpid()), "--timeout", "20"],))
+        thread.start()
+        while not (desk._folder / "request.json").exists():
+            time.sleep(0.01)
+    thread.join()
+    assert "its watch ended before the trace was written" in capsys.readouterr().err
+
+
+def test_a_trace_that_began_before_is_no_answer(tmp_path, monkeypatch):
+    monkeypatch.setattr(observation, "_LOOK_NS", 0)
+    training, request = Training(), registry.Request(token="x", reason="asked")
+    with watch(tmp_path, trace_steps=2, traces_per_hour=0) as watched:
+        training.step()
+        watched.snap("before")
+        steady(training, 2)
+        ((desk, _),) = registry.running()
+        desk.ask(request)
+        steady(training, 10)
+        assert desk.answered(request).trace.endswith("-asked.pt.trace.json.gz")
+    assert len(traces(tmp_path)) == 2
+
+
+class Behind(HostClock):
+    """Tells the duration of a step two steps later, as a GPU does."""
+
+    def __init__(self):
+        self.pending = deque()
+
+    def end(self, step, host_ns):
+        self.pending.append((step, host_ns))
+        return [self.pending.popleft()] if len(self.pending) > 2 else []
+
+
+def test_a_trace_is_named_after_the_slow_step_that_is_known_later(tmp_path, monkeypatch):
+    monkeypatch.setattr(observation, "HostClock", Behind)
+    training = Training()
+    with watch(tmp_path, traces_per_hour=2, trace_steps=1):
+        steady(training, 100)
+        time.sleep(1.0)
+        training.step()
+        time.sleep(1.0)  # the next one is slow, too, before the first is known to be
+        steady(training, 10)
+    triggering = [step.number for step in steps(tmp_path) if step.flags & Flag.TRIGGERED]
+    (trace,) = traces(tmp_path)
+    assert triggering == [100]
+    assert "-step100-slow-" in trace.name
 
 
 def test_a_number_that_another_process_has_now_is_not_the_watch():

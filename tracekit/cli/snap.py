@@ -53,8 +53,11 @@ class SnapVerb(Verb):
         give_up = time.monotonic() + options.timeout
         try:
             while (answer := desk.answered(request)) is None:
-                if not registry.is_running(entry):
-                    raise NoTraceTakenError(options.process, "it ended before the trace was written")
+                if not (desk.is_open and registry.is_running(entry)):
+                    if (answer := desk.answered(request)) is not None:  # its last deed
+                        break
+                    ended = "its watch ended" if registry.is_running(entry) else "it ended"
+                    raise NoTraceTakenError(options.process, f"{ended} before the trace was written")
                 if time.monotonic() > give_up:
                     late = f"within {options.timeout} s"
                     raise NoTraceTakenError(

@@ -66,6 +66,8 @@ class Desk:
         for desk, other in _all(home):
             if not is_running(other):
                 desk.remove()
+        for folder in _left(home):
+            Desk(folder).remove()
         folder = home / _name(entry.process)
         folder.mkdir(mode=0o700, exist_ok=True)
         desk = Desk(folder)
@@ -99,7 +101,14 @@ class Desk:
         if answer is None or answer.token != request.token:
             return None
         self._answer.unlink(missing_ok=True)
+        if not self.is_open:
+            self.remove()
         return answer
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the watch goes on."""
+        return os.path.exists(self._folder / _ENTRY)
 
     def withdraw(self) -> bool:
         """Take the request back; False if the loop has taken it already."""
@@ -109,8 +118,17 @@ class Desk:
             return False
         return True
 
+    def close(self) -> None:
+        """The watch is over. An answer that was not read yet stays for who asked."""
+        if os.path.exists(self._answer):
+            with suppress(OSError):
+                (self._folder / _ENTRY).unlink(missing_ok=True)
+                self._request.unlink(missing_ok=True)
+        else:
+            self.remove()
+
     def remove(self) -> None:
-        """Remove the folder: the watch is over."""
+        """Remove the folder."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
@@ -155,6 +173,17 @@ def _all(home: Path) -> Iterator[tuple[Desk, Entry]]:
         entry = _read(folder / _ENTRY, Entry) if folder.name.startswith(prefix) else None
         if entry is not None and folder.name == _name(entry.process):
             yield Desk(folder), entry
+
+
+def _left(home: Path) -> Iterator[Path]:
+    """Folders with answers that nobody read, of processes that ended."""
+    prefix = _name("")
+    for folder in [*home.iterdir()]:
+        process = folder.name.removeprefix(prefix)
+        if folder.name != _name(process) or not process.isdecimal() or os.path.exists(folder / _ENTRY):
+            continue
+        if began(int(process)) is None:
+            yield folder
 
 
 def _name(process: int | str) -> str:

@@ -44,7 +44,8 @@ class Observation:
     def __init__(self, folder: Path, loader: str, step: str, sources: Sources, tracer: Tracer) -> None:
         self.path: Path | None = None  # of the record
         self.reason = ""  # for which somebody asked for a trace
-        self._slow = ""  # for which slow steps are to be followed by one
+        self._slow = ""  # for which a slow step is to be followed by one
+        self._slow_number = 0  # of that step: on a GPU, later ones have ended until it is known to be slow
         self._folder, self._loader, self._step = folder, loader, step
         self._sources, self._tracer = sources, tracer
         self._history: History | None = None
@@ -127,7 +128,7 @@ class Observation:
         """Nobody can ask for a trace any more."""
         desk, self._desk = self._desk, None
         if desk is not None:
-            desk.remove()
+            desk.close()
 
     def _start(self, optimizer: object) -> None:
         number = process.device()
@@ -146,9 +147,13 @@ class Observation:
     def _judge(self, history: History) -> None:
         """Add the steps that ended to the history."""
         for ended, step_ns in self._ended:
-            self._slow = history.add(ended, step_ns, self._tracer.may_trace) or self._slow
+            if reason := history.add(ended, step_ns, self._may_trace):
+                self._slow, self._slow_number = reason, ended[0]
         self._ended.clear()
         self._sources.tally.usual_ns = history.usual_ns
+
+    def _may_trace(self) -> bool:
+        return not self._slow and self._tracer.may_trace()
 
     def _look(self, now: int) -> int:
         """Do what need not be done at each step; how often the allocator has freed its cache since the last look."""
@@ -158,7 +163,8 @@ class Observation:
             self._minute_ns = now + _MINUTE_NS
             self._history.end_minute()
         self._sources.listen_to_compiler()
-        if self._desk is not None and self._request is None and (request := self._desk.requested()) is not None:
+        is_free = self._request is None and not self._tracer.is_tracing  # a trace that began earlier is no answer
+        if self._desk is not None and is_free and (request := self._desk.requested()) is not None:
             self._request, self.reason = request, slug(request.reason)
         assert self._memory is not None
         self._peak_bytes, retries = self._memory.look()
@@ -167,13 +173,14 @@ class Observation:
     def _begin_trace(self) -> None:
         """Trace the next steps, because the last ones were slow, or because somebody asked for it."""
         reason, is_asked = self.reason or self._slow, bool(self.reason)
+        after = self._slow_number if self._slow else self._number - 1
         self.reason = self._slow = ""
         if self._tracer.is_busy:
             self._say(f"no trace was taken ({reason}): {BUSY}")
             self._answer(why=BUSY)
             return
         assert self.path is not None
-        path = self.path.with_name(f"{self.path.stem}-step{self._number - 1}-{reason}.pt.trace.json.gz")
+        path = self.path.with_name(f"{self.path.stem}-step{after}-{reason}.pt.trace.json.gz")
         self._trace(lambda: self._tracer.begin(path, self._number, counts=not is_asked))
 
     def _trace(self, act: Callable[[], Path | None]) -> None:

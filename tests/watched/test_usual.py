@@ -1,6 +1,8 @@
 """What is usual: quiet loops raise no alarm, planted slow steps are caught, and a trend is told once."""
 
 import json
+import random
+from collections import Counter
 from itertools import chain
 from pathlib import Path
 
@@ -127,3 +129,58 @@ def test_a_usual_step_has_the_medians_of_what_was_observed():
         usual.judge(a_step(number, step_ns, waited_ns=1000 + number % 3, edges=-1))
     assert usual.typical.waited_ns == 1001
     assert usual.typical.edges == -1
+
+
+SHORT = 500_000  # ns
+
+
+def short_loop(steps, spikes, usual_ns=SHORT):
+    """The durations of short steps that scatter, and of some that last 6 ms."""
+    pace = loop(QUIET["gauss 10 %"], steps, usual_ns)
+    return [6 * MS if number in spikes else step_ns for number, step_ns in enumerate(pace)]
+
+
+def test_of_short_steps_one_in_a_hundred_is_caught():
+    source = random.Random(2)
+    spikes = {number for number in range(1_000, 50_000) if source.random() < 0.01}
+    said = list(verdicts(iter(short_loop(50_000, spikes))))
+    slow = {number for number, verdict in enumerate(said) if verdict.slow or verdict.period}
+    assert slow <= spikes
+    assert len(slow) >= 0.95 * len(spikes) > 400
+    assert not any(verdict.trend for verdict in said)
+
+
+@pytest.mark.parametrize("usual_ns", [50_000, SHORT, 2 * MS])
+def test_short_steps_have_a_new_level_after_half_the_window(usual_ns):
+    said = list(verdicts(chain(short_loop(20_000, (), usual_ns), [20 * MS] * 1_000)))
+    slow = [number for number, verdict in enumerate(said) if verdict.slow]
+    assert slow == [*range(20_000, 20_000 + len(slow))]
+    assert LEVEL_STEPS // 2 <= len(slow) <= LEVEL_STEPS // 2 + 2
+    assert sum(verdict.trend for verdict in said) == 1
+    assert said[-1].usual_ns == 20 * MS
+
+
+@pytest.mark.parametrize("usual_ns", [SHORT, 1 * MS])
+@pytest.mark.parametrize("noise", QUIET)
+def test_quiet_loops_of_short_steps_raise_no_alarm(noise, usual_ns):
+    assert false_alarms(QUIET[noise], 10_000, usual_ns) == 0
+
+
+@pytest.mark.parametrize("period", [3, 8, 21, 55])
+def test_short_steps_of_a_rarer_kind_raise_few_alarms(period):
+    durations = [8 * MS if number % period == 0 and number > 2_000 else SHORT for number in range(20_000)]
+    assert sum(verdict.slow for verdict in verdicts(iter(durations))) < 10
+
+
+def test_short_steps_are_learnt_from_at_no_fixed_interval():
+    usual = Usual()
+    for number in range(1_000):
+        usual.judge(a_step(number, SHORT))
+    learnt = [number for number in range(1_000, 11_000) if usual.at_a_glance(number, SHORT) is None]
+    assert len(learnt) == pytest.approx(10_000 * 2 * SHORT / LEAST_NS, rel=0.05)
+    for kinds in (2, 3, 4, 5, 8, 10, 16):
+        assert min(Counter(number % kinds for number in learnt).values()) > 0.7 * len(learnt) / kinds
+    assert usual.at_a_glance(11_000, 20 * MS) is None
+    assert usual.at_a_glance(11_000, -1) is None
+    skipped = {*range(1_000, 11_000)}.difference(learnt)
+    assert all(usual.at_a_glance(number, 5 * MS).limit_ns == SHORT + LEAST_NS for number in skipped)

@@ -73,6 +73,23 @@ def test_a_gpu_that_is_far_behind_leaves_steps_unknown():
     assert gpu.made <= EVENTS + 2
 
 
+def test_a_step_that_ends_on_another_stream_may_be_unknown():
+    gpu = Gpu()
+    clock = gpu.clock()
+    clock.end("setup", 5)
+    clock.restart()
+    other = Gpu()
+    clock._record = other.record  # the training has made another stream the current one
+    clock._make = other.make
+    other.passed = 5
+    gpu.passed = 1
+    assert [*clock.end("first", 5)] == [("setup", UNKNOWN), ("first", UNKNOWN)]  # what it began with is not passed
+    gpu.passed = 100
+    clock._last = Event(gpu)
+    clock._last.at = 50  # later on the one stream than the end on the other
+    assert [*clock.end("second", 5)] == [("second", UNKNOWN)]
+
+
 def test_what_happens_between_steps_is_in_none():
     gpu = Gpu()
     clock = gpu.clock()

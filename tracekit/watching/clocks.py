@@ -85,8 +85,10 @@ class GpuClock(Generic[_Step]):
             return known
         while self._pending and (self._is_over() or len(self._pending) > EVENTS):
             oldest = self._pending[0]
-            is_timed = oldest.begin is not None and oldest.end is not None and oldest.end.query()
-            known.append((oldest.step, round(oldest.begin.elapsed_time(oldest.end) * 1e6) if is_timed else UNKNOWN))
+            # On another stream than before, the end may be passed before the beginning.
+            is_timed = all(event is not None and event.query() for event in oldest[1:])
+            step_ns = round(oldest.begin.elapsed_time(oldest.end) * 1e6) if is_timed else UNKNOWN
+            known.append((oldest.step, step_ns if step_ns >= 0 else UNKNOWN))
             self._pending.popleft()
             if oldest.begin is not None:
                 self._spare.append(oldest.begin)

@@ -1,12 +1,15 @@
 """Loops with compiled code: the watch sees what is compiled, breaks no graph, and has nothing compiled again."""
 
 import gc
+import os
 
 import pytest
 import torch
+from torch._dynamo import convert_frame
 from torch._dynamo.testing import CompileCounter
 from torch.utils.data import DataLoader
 
+import tracekit
 from tests.watching.small_training import Numbers, steps, watch
 
 
@@ -53,6 +56,31 @@ def test_compiled_code_stays_as_it_is(tmp_path, compile_step):
     assert seen[5].compiles >= 1  # for the other shape
     assert all(step.compile_ns <= step.host_ns for step in seen)
     assert all(step.collections >= 1 for step in seen)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_nothing_of_ours_is_compiled_in_a_loop_over_a_loader(tmp_path, monkeypatch, workers):
+    compiled, real = [], convert_frame._compile
+
+    def noted(code, *args, **kwargs):
+        compiled.append(code)
+        return real(code, *args, **kwargs)
+
+    monkeypatch.setattr(convert_frame, "_compile", noted)
+    torch._dynamo.reset()
+    parameter = torch.nn.Parameter(torch.ones(4))
+
+    def epoch(loader):
+        return sum((parameter * batch).sum() for batch in loader)
+
+    with watch(tmp_path, step="an epoch") as watched:
+        watched.step()
+        loader = DataLoader(Numbers(3), num_workers=workers)
+        torch.compile(epoch, backend="eager")(loader)
+        torch.compile(epoch, backend="eager")(watched.batches(loader))
+    ours = os.path.dirname(tracekit.__file__)
+    assert compiled
+    assert [code.co_name for code in compiled if code.co_filename.startswith(ours)] == []
 
 
 def test_compilations_are_seen_after_dynamo_was_reset(tmp_path, monkeypatch):

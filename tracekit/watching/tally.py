@@ -209,6 +209,7 @@ class Batches(Generic[_Item]):
 
     def __init__(self, loader: Iterable[_Item], tally: Tally) -> None:
         self._loader, self._tally = loader, tally
+        self._look_at = out_of_dynamos_sight(tally.look_at)
 
     def __iter__(self) -> Iterator[_Item]:
         tally = self._tally
@@ -224,7 +225,7 @@ class Batches(Generic[_Item]):
                 tally.loading = False
                 tally.waited(perf_counter_ns() - began)
             tally.batches += 1
-            tally.look_at(batch)
+            self._look_at(batch)
             yield batch
 
     def __len__(self) -> int:

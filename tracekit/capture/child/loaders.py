@@ -18,7 +18,7 @@ from typing import Any
 from torch.utils.data import dataloader
 from torch.utils.data._utils import worker as torch_worker
 
-from tracekit.capture.child.replaced import Replacements
+from tracekit.capture.child.replaced import Replacements, out_of_dynamos_sight
 from tracekit.loading.record import Facts, Record, Request
 from tracekit.loading.recorder import WorkerRecorder, cores
 
@@ -39,11 +39,12 @@ class RecordedLoaders:
     def __enter__(self) -> "RecordedLoaders":
         iterator = dataloader._MultiProcessingDataLoaderIter
         next_data, get_data, process_data = iterator._next_data, iterator._get_data, iterator._process_data
+        returned = out_of_dynamos_sight(self._returned)
 
         def recorded_next_data(loader: Any) -> Any:
             self._awaited.worker, self._awaited.processor_ns, asked_ns = None, time.thread_time_ns(), time.time_ns()
             data = next_data(loader)
-            self._returned(loader, asked_ns)
+            returned(loader, asked_ns)
             return data
 
         def recorded_get_data(loader: Any) -> Any:

@@ -2,6 +2,7 @@
 
 import random
 import struct
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -191,3 +192,23 @@ def test_damage_anywhere_ends_in_an_error_or_in_a_report(tmp_path):
         assert all(step.flags & Flag.SLOW or step.cause is Cause.TREND for step in watched.shown.slow)
         assert [slow.sentence for slow in watched.slow].count("") == 0
         assert course(watched.shown) or not watched.shown.steps
+
+
+def test_a_record_is_read_from_a_folder_that_cannot_be_listed(tmp_path, monkeypatch):
+    write(tmp_path, steps(100, {}))
+    (path,) = tmp_path.glob("*.watch")
+
+    def refused(_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "glob", lambda *_: iter(()))  # as it does then
+    monkeypatch.setattr(Path, "iterdir", refused)
+    watched = read_watch(path)
+    assert (watched.shown.path, watched.number_of_steps, watched.traces) == (path, 100, [])
+
+
+def test_records_that_have_gone_are_no_watch(tmp_path):
+    with pytest.raises(BadWatchError, match="it has no record"):
+        read_watch(tmp_path)
+    with pytest.raises(BadWatchError, match="No such file"):
+        read_watch(tmp_path / "gone.watch")

@@ -213,7 +213,9 @@ def read_watch(path: Path) -> Watched:
     folder = path if os.path.isdir(path) else path.parent
     records: list[OfRank] = []
     unreadable: dict[Path, BadWatchError] = {}
-    for file in sorted(folder.glob(f"*{ENDING}")):
+    # A folder may let its files be read, but not be listed; and records may go while they are looked for.
+    files = {*folder.glob(f"*{ENDING}")} | ({path} if path != folder else set())
+    for file in sorted(files):
         try:
             records.append(_read(file))
         except BadWatchError as error:
@@ -221,7 +223,7 @@ def read_watch(path: Path) -> Watched:
                 raise
             unreadable[file] = error
     if not records:
-        raise next(iter(unreadable.values()))
+        raise next(iter(unreadable.values()), BadWatchError(path, "it has no record"))
     chosen = next((record for record in records if record.path == path), None)
     newest = chosen or max(records, key=lambda record: record.facts.began_ns)
     job = {newest.facts.rank: newest}
@@ -236,7 +238,11 @@ def read_watch(path: Path) -> Watched:
 
 
 def _traces(folder: Path, stems: set[str]) -> list[TakenTrace]:
-    matches = ((path, _TRACE.fullmatch(path.name)) for path in sorted(folder.iterdir()))
+    try:
+        paths = sorted(folder.iterdir())
+    except OSError:  # they cannot be listed
+        return []
+    matches = ((path, _TRACE.fullmatch(path.name)) for path in paths)
     taken = [
         TakenTrace(path, int(match["step"]), match["reason"])
         for path, match in matches

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import queue
 import random
 import signal
 import threading
@@ -77,6 +78,18 @@ def test_waits_for_batches_are_noted(tmp_path):
     assert min(waits) >= 5_000_000
     assert [step.batches for step in steps(tmp_path)] == [1] * 6
     assert all(step.waited_ns <= step.host_ns for step in steps(tmp_path))
+
+
+def test_a_thread_that_fetches_ahead_is_not_the_loop_that_waits(tmp_path):
+    training, ahead = Training(), queue.Queue()
+    with watch(tmp_path) as watched:
+        batches = watched.batches(DataLoader(Numbers(5, 0.1)))
+        thread = threading.Thread(target=lambda: [ahead.put(batch) for batch in batches])
+        thread.start()
+        for _ in range(5):
+            training.step(ahead.get())
+        thread.join()
+    assert [(step.waited_ns, step.batches) for step in steps(tmp_path)] == [(0, 0)] * 5
 
 
 def test_workers_are_named_and_write_nothing(tmp_path):

@@ -215,6 +215,13 @@ class Batches(Generic[_Item]):
         tally = self._tally
         batches = iter(self._loader)
         while True:
+            if get_ident() != tally.thread:  # it fetches ahead: the loop does not wait here
+                try:
+                    batch = next(batches)
+                except StopIteration:
+                    return
+                yield batch
+                continue
             began = perf_counter_ns()
             tally.loading = True  # what waits for a DataLoader inside is part of this wait
             try:

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from tracekit.base import disclosure
+from tracekit.base.rings import KIND_BYTES
 from tracekit.confidential import Confidential
 from tracekit.loading.record import (
     _LAYOUT,
@@ -109,6 +110,20 @@ def test_what_is_no_record_is_left_out(tmp_path):
     assert [recorded.facts.process for recorded in read_all(tmp_path)] == [8, 7]
     assert read_all(tmp_path / "absent") == []
     good.close()
+
+
+def test_facts_that_are_nested_too_deeply_are_left_out(tmp_path):
+    Record.create(tmp_path, FACTS).close()
+    (path,) = tmp_path.iterdir()
+    facts = b'{"process":7,"began_ns":5,"more":' + b"[" * 900
+    with open(path, "rb+") as file:
+        file.seek(KIND_BYTES)
+        file.write(facts)
+
+    def read_below(frames):
+        return read_below(frames - 1) if frames else read_all(tmp_path)
+
+    assert read_below(300) == []
 
 
 def test_numbers_that_cannot_be_are_left_out(tmp_path):

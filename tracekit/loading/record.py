@@ -139,7 +139,7 @@ class Record:
         at = _LAYOUT.rest_at + number * _PLACE_BYTES
         try:
             return msgspec.json.decode(self._memory[at : at + _PLACE_BYTES].rstrip(b" \0"), type=Place)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return None
 
     def close(self) -> None:
@@ -171,7 +171,7 @@ def read(path: Path) -> Recorded | None:
     try:
         memory = _LAYOUT.open(path)
         facts = msgspec.json.decode(_LAYOUT.facts(memory), type=Facts)
-    except (OSError, ValueError, msgspec.MsgspecError):
+    except (OSError, ValueError, RecursionError, msgspec.MsgspecError):
         return None
     record = Record(memory, facts)
     samples = [one for one in record.samples.entries() if 0 < one.at_ns < _LATEST_NS]

@@ -26,11 +26,13 @@ _CLOSED = (
     "enable_external_access = false",
     "lock_configuration = true",  # the last
 )
+# What a query that has a limit in time may take beside it: somebody may be training on this machine.
+_MODEST = ("memory_limit = '2GB'", "max_temp_directory_size = '4GB'", "threads = 2")
 
 
 def query(report: Report, text: str, most: int | None = None, seconds: float | None = None) -> pa.Table:
     """The answer of DuckDB: its first `most` rows, or all. Raises NeedsPackageError, and QueryError also where it takes
-    longer than `seconds`."""
+    longer than `seconds`; with such a limit, it may not take all memory or fill the disk either."""
     try:
         import duckdb
     except ImportError:
@@ -42,7 +44,7 @@ def query(report: Report, text: str, most: int | None = None, seconds: float | N
         home = _quoted(folder, "'")
         database.execute(f"SET temp_directory = {home}")
         database.execute(f"SET allowed_directories = [{home}]")
-        for setting in _CLOSED:
+        for setting in (*(_MODEST if seconds is not None else ()), *_CLOSED):
             database.execute(f"SET {setting}")
         for name in asked_tables:
             path = Path(folder) / f"{name}.parquet"

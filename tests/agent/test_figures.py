@@ -141,3 +141,9 @@ def test_an_event_is_shown_with_what_launched_it_and_what_is_around(sample):
 def test_a_page_says_when_it_is_wrong(sample):
     page = sample("evidence", of="sync_stall")["page"]
     assert "When it is wrong" in [part["heading"] for part in page]
+
+
+def test_a_query_may_not_take_all_memory(sample):
+    limit = "select current_setting('memory_limit') as most, current_setting('threads') as threads from tracks limit 1"
+    (row,) = sample("query", sql=limit)["rows"]
+    assert row["untrusted"] == {"most": "1.8 GiB", "threads": 2}

@@ -1,5 +1,7 @@
 """The record of a watch: what is written can be read at once, and the oldest entries give way."""
 
+import errno
+
 import pytest
 
 from tracekit.errors.reading import BadWatchError
@@ -33,8 +35,15 @@ def test_the_oldest_steps_give_way(tmp_path):
     assert left == list(range(6, STEPS + 5))  # one fewer than there is room for: it may be half overwritten
 
 
-def test_a_record_is_never_replaced(tmp_path):
+@pytest.mark.parametrize("has_links", [True, False])
+def test_a_record_is_never_replaced(tmp_path, monkeypatch, has_links):
+    def refused(*_):
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    if not has_links:
+        monkeypatch.setattr("os.link", refused)
     Record.create(tmp_path / "a.watch", FACTS)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.watch"]
     with pytest.raises(FileExistsError):
         Record.create(tmp_path / "a.watch", FACTS)
 

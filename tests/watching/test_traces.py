@@ -54,6 +54,12 @@ def test_a_slow_step_makes_it_trace_the_next_ones(tmp_path):
     assert marked == [step.number + at for at in range(1, 5)]
 
 
+def test_a_signal_that_cannot_be_caught_is_said_to_be_one(tmp_path, caplog):
+    with watch(tmp_path, on_signal=signal.SIGKILL):
+        Training().step()
+    assert [record.getMessage() for record in caplog.records] == ["signal 9 takes no trace: it cannot be caught"]
+
+
 def test_a_trace_that_is_asked_for(tmp_path):
     training = Training()
     with watch(tmp_path, traces_per_hour=0, trace_steps=2, on_signal=signal.SIGUSR2) as watched:

@@ -10,6 +10,7 @@ import mmap
 import os
 import struct
 from collections.abc import Sequence
+from errno import EEXIST
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -97,7 +98,14 @@ class Layout(NamedTuple):
                     file.write(bytes(self.size - file.tell()))
                     file.flush()
                 memory = mmap.mmap(file.fileno(), self.size)
-            os.link(part, path)  # unlike a rename, it never replaces
+            try:
+                os.link(part, path)  # unlike a rename, it never replaces
+            except FileExistsError:
+                raise
+            except OSError:  # a file system without hard links
+                if path.exists():
+                    raise FileExistsError(EEXIST, os.strerror(EEXIST), str(path)) from None
+                part.rename(path)
         finally:
             part.unlink(missing_ok=True)
         return memory

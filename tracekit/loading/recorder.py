@@ -13,6 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
@@ -137,7 +138,11 @@ class _LineSampler:
         self._numbers: dict[tuple[CodeType, int, CodeType | None], int] = {}
 
     def start(self) -> None:
-        threading.Thread(target=self._run, name="tracekit_line_sampler", daemon=True).start()
+        threading.Thread(target=self._run_while_it_can, name="tracekit_line_sampler", daemon=True).start()
+
+    def _run_while_it_can(self) -> None:
+        with suppress(Exception):  # what is missing then are lines; the worker's own output is the user's
+            self._run()
 
     def _run(self) -> None:
         self._owners = CodeOwners()

@@ -157,7 +157,9 @@ class Watch:
         leave_alone(asked)
         try:
             before = signal.signal(number, asked)
-        except (ValueError, OSError):
+        except OSError:
+            _log.warning("signal %s takes no trace: it cannot be caught", number)
+        except ValueError:
             _log.warning("signal %s takes no trace: only the main thread can listen to signals", number)
         else:
             self._undo.callback(signal.signal, number, before)

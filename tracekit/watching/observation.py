@@ -29,7 +29,7 @@ from tracekit.watching.tracer import BUSY, Tracer
 
 STEPS_TOGETHER = 64  # steps that are judged, and written, at a time, if none is slow; at the latest after a look
 _TRACED, _APART = int(Flag.TRACED), int(Flag.APART)  # plain numbers, which are faster
-_LOOK_NS = 100_000_000  # between two looks at memory, and for requests
+_LOOK_NS = 500_000_000  # between two looks at memory, and for requests
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 _REASON_LENGTH = 40
 _SECOND_NS, _MINUTE_NS = 1_000_000_000, 60_000_000_000
@@ -150,7 +150,7 @@ class Observation:
             if reason := history.add(ended, step_ns, self._may_trace):
                 self._slow, self._slow_number = reason, ended[0]
         self._ended.clear()
-        self._sources.tally.usual_ns = history.usual_ns
+        self._sources.tally.reconsider(history.usual_ns)
 
     def _may_trace(self) -> bool:
         return not self._slow and self._tracer.may_trace()

@@ -28,25 +28,14 @@ class Tally:
     """What has happened since the current step began; times in ns."""
 
     __slots__ = (
-        *("thread", "usual_ns", "waited_ns", "batches", "longest_wait_ns", "worker", "maker", "compile_ns"),
-        *(
-            "compiles",
-            "collect_ns",
-            "collections",
-            "nodes",
-            "edges",
-            "apart",
-            "loading",
-            "iterators",
-            "looks",
-            "look_ns",
-        ),
-        *("_compile_began", "_collect_began"),
+        *("thread", "wants_sizes", "waited_ns", "batches", "longest_wait_ns", "worker", "maker", "compile_ns"),
+        *("compiles", "collect_ns", "collections", "nodes", "edges", "apart", "loading", "iterators", "looks"),
+        *("look_ns", "_compile_began", "_collect_began"),
     )
 
     def __init__(self) -> None:
         self.thread = get_ident()  # that drives the steps
-        self.usual_ns = 0  # of a step, as far as known
+        self.wants_sizes = True  # whether looking at batches is worth its time
         self.loading = False  # one loader may iterate over another
         self.maker = UNKNOWN  # the worker that made the batch which was received last
         self.looks, self.look_ns = 0, 0
@@ -90,10 +79,12 @@ class Tally:
         if ns > self.longest_wait_ns:
             self.longest_wait_ns, self.worker = ns, worker
 
+    def reconsider(self, usual_ns: int) -> None:
+        """Is looking at batches worth its time, where a step usually takes so long?"""
+        self.wants_sizes = self.looks <= _LOOKS or 0 < self.look_ns * _SHARE <= usual_ns
+
     def look_at(self, batch: Any) -> None:
-        """Note how large the graphs in it are, as far as looking is worth its time."""
-        if self.looks > _LOOKS and (self.look_ns == 0 or self.look_ns * _SHARE > self.usual_ns):
-            return
+        """Note how large the graphs in it are."""
         began = perf_counter_ns()
         nodes = edges = 0
         size = None
@@ -172,7 +163,8 @@ class Sources:
                 tally.loading = False
                 tally.waited(perf_counter_ns() - began, worker)
             tally.batches += 1
-            look_at(batch)
+            if tally.wants_sizes:
+                look_at(batch)
             return batch
 
         def process(iterator: Any, data: Any, worker: int) -> Any:
@@ -232,7 +224,8 @@ class Batches(Generic[_Item]):
                 tally.loading = False
                 tally.waited(perf_counter_ns() - began)
             tally.batches += 1
-            self._look_at(batch)
+            if tally.wants_sizes:
+                self._look_at(batch)
             yield batch
 
     def __len__(self) -> int:

@@ -139,6 +139,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m tests.benchmarks.pace
 	$(BIN)/python -m tests.benchmarks.timeline
 	$(BIN)/python -m tests.benchmarks.watching
+	$(BIN)/python -m tests.benchmarks.loader_workers
 
 # Enabled by TRACEKIT_VERIFY; the results are printed as tables at the end. TRACEKIT_VERIFY_SIZE=6 takes a tenth of the
 # captures of code against itself and of code that is longer by a known share.

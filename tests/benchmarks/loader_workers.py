@@ -1,6 +1,6 @@
 """What it costs a worker of a data loader to be sampled: its processor time, with and without.
 
-    python -m tests.benchmarks.loader_workers [--pairs 30] [--limit 1.0]
+    python -m tests.benchmarks.loader_workers [--pairs 300] [--limit 1.0]
 
 For each kind of dataset, one recorded worker makes batches, and its sampler is awake in every second block of them: two
 processes differ by more than what is to be measured, because each has another layout of memory. The processor time is
@@ -27,7 +27,7 @@ from tracekit.capture.child.loaders import RecordedLoaders
 from tracekit.loading import recorder
 from tracekit.statistics.uncertainty import half_width_of_mean
 
-_BLOCK = 40  # batches
+_BLOCK = 8  # batches: neighbouring blocks are to be alike
 _SAMPLES = 8  # in a batch
 _NOTED = 5000  # batches that are only noted
 _awake = threading.Event()
@@ -74,7 +74,7 @@ _WORK = {"python": python, "operators": operators, "arrays": arrays}
 def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="tests.benchmarks.loader_workers", description=__doc__)
-    parser.add_argument("--pairs", type=int, default=30)
+    parser.add_argument("--pairs", type=int, default=300)
     parser.add_argument("--limit", type=float, default=1.0, help="%% of a worker's processor time")
     parser.add_argument("--only", default=",".join(_WORK))
     options = parser.parse_args()

@@ -154,15 +154,12 @@ def test_the_step_of_a_callback_is_that_of_a_capture(name, tmp_path, record_prop
     was_busy = runs.was_busy(run.environment, run.environment["cpu_load"])
     # A capture on a CPU leaves out what a thread that is ready waits for a core.
     watched_ns = statistics.median(step.step_ns - max(step.queued_ns, 0) for step in like_others)
-    ratio = watched_ns / measured.step_ns
-    turns = [turn for timed_pass in measured.passes for turn in timed_pass.turns]
-    captured_ns = sum(turn.processor_ns for turn in turns) / sum(turn.steps for turn in turns)
-    on_core = statistics.median(step.processor_ns for step in like_others) / captured_ns
+    # Its mean has the evaluations, too; its median does not, because they are few.
+    medians = [statistics.median(timed_pass.step_all_ns) for timed_pass in measured.passes]
+    ratio = watched_ns / statistics.median(medians)
     row = {"example": name, "watched, ms": f"{watched_ns / 1e6:.3f}"}
-    row |= {"captured, ms": f"{measured.step_ns / 1e6:.3f}", "ratio": f"{ratio:.3f}"}
-    row |= {"ratio of processor time": f"{on_core:.3f}"}
+    row |= {"captured, ms": ", ".join(f"{median / 1e6:.3f}" for median in medians), "ratio": f"{ratio:.3f}"}
     record_property("table", ["steps of callbacks, and of captures", row])
-    assert 0.7 < on_core < 1.4
     if not was_busy:  # else what other work takes away differs more than that
         assert 0.7 < ratio < 1.4
 

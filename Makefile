@@ -145,7 +145,8 @@ bench: $(VENV)/.dev
 # captures of code against itself and of code that is longer by a known share.
 verify: $(VENV)/.verify verify-recipes
 	TRACEKIT_VERIFY=1 $(BIN)/python -m pytest tests/verify -m alone
-	TRACEKIT_VERIFY=1 $(BIN)/python -m pytest tests/verify tests/capture tests/gpu tests/faces/test_hostile_names.py tests/world \
+	TRACEKIT_VERIFY=1 $(BIN)/python -m pytest tests/verify tests/capture tests/gpu tests/faces/test_hostile_names.py \
+		tests/test_promises.py tests/world \
 		-m "not alone" -n $(WORKERS)
 	$(BIN)/python -m pytest tests/analyses tests/engine tests/trace --hypothesis-profile=thorough -n $(WORKERS)
 

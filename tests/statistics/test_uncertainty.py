@@ -85,7 +85,7 @@ def test_of_a_normal_distribution_the_smaller_half_shows_what_is_expected():
     """With as many degrees of freedom as are wanted, the prior alone gives the error that simulations have."""
     rng = np.random.default_rng(4)
     for count in (3, 4, 7, 20):
-        means = [undisturbed(rng.standard_normal(count).tolist()) for _ in range(4000)]
+        means = [undisturbed(rng.standard_normal(count).tolist()) for _ in range(2000)]
         known = half_width_of_undisturbed([0.0] * count, 0.95, Prior(1.0, 10**6))
         assert known == pytest.approx(1.96 * np.std(means), rel=0.05), count
 

@@ -142,6 +142,12 @@ def test_one_pass_each_fails_nothing_and_says_why(sample):
     assert (row.outcome, row.interval, row.why) == ("unseen", None, "one pass does not show how much passes differ")
 
 
+def test_passes_that_differ_too_much_are_not_called_one(sample):
+    unlike = of(sample, measured(random.Random(3), passes=3, drift=0.5))
+    (row,) = within(unlike, Budget({"eager": {"step_ms": 1e6}}))
+    assert row.why == "its passes differ so much that more are needed"
+
+
 def test_of_one_pass_the_steps_are_not_the_whole_uncertainty(sample):
     rng, name = random.Random(4), sample.members[0].name
     one_pass = of(sample, measured(rng, passes=1))

@@ -72,8 +72,8 @@ VERBS: tuple[type[Verb], ...] = (
     SkillVerb,
 )
 _EXIT_CODES = (
-    "Exit codes: 0 success; 1 failure, or check found the run to be worse; 2 wrong usage; 3 check could not be made; "
-    "130 interrupted."
+    "Exit codes: 0 success; 1 failure, or check found the run to be worse; 2 wrong usage; 3 check could not be made, "
+    "or report --strict found a trace that breaks a law; 130 interrupted."
 )
 _MESSAGE_WIDTH = 400  # of argparse's message about an argument
 _MANY_OBJECTS = 200_000  # between two garbage collections: importing makes as many, and almost none are garbage

@@ -24,6 +24,7 @@ from tracekit.statistics.uncertainty import (
 
 NS_PER_MS = 1e6
 ONE_PASS = "one pass does not show how much passes differ"
+FEW_PASSES = "its passes differ so much that more are needed"
 
 
 class Reading(Struct, frozen=True):
@@ -62,7 +63,7 @@ def _step(member: Member) -> Reading:
         low, high = min(low, measured.step_ns), max(high, measured.step_ns)  # if steps are not alike, it is their mean
         another_pass = math.exp(min(half_width_of_mean([0.0], SURE, prior_of_passes(measured)), LARGEST_LOG))
         ends = low / another_pass / NS_PER_MS, high * another_pass / NS_PER_MS
-        return Reading(step_ms, ends, ONE_PASS, margin=None)
+        return Reading(step_ms, ends, ONE_PASS if len(measured.counted_passes) < 2 else FEW_PASSES, margin=None)
     logs = [math.log(measured_pass.step_ns) for measured_pass in measured.counted_passes]
     prior = prior_of_passes(measured)
     factor = math.exp(min(margin(lambda confidence: half_width_of_undisturbed(logs, confidence, prior)), LARGEST_LOG))

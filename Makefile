@@ -21,7 +21,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-WORKERS ?= 2
+# More than two cores: many tests wait for a process that starts.
+WORKERS ?= 3
 # One fewer than cores: a step with a thread on each waits for whichever other work disturbs.
 THREADS ?= $(shell $(PYTHON) -c "import os; print(max(1, (os.cpu_count() or 2) - 1))")
 HTA ?= $(BIN)/python

@@ -1,9 +1,9 @@
 """How often is the law of damage kept: no report of a damaged recording claims more than the truth allows?
 
 `damage.toml` holds a floor for each kind of damage, in percent of the cases with it: what 200 damaged worlds reach
-today, rounded down. A change that keeps the law more often raises them; none may lower them. `make verify` asks 2,000
-worlds, and every real trace with every kind of damage. `python -m tests.world.damage --missed` prints the table, and
-what was claimed beyond the truth.
+today, rounded down; `make test` asks the first 100. A change that keeps the law more often raises them; none may lower
+them. `make verify` asks 2,000 worlds, and every real trace with every kind of damage. `python -m tests.world.damage
+--missed` prints the table, and what was claimed beyond the truth.
 """
 
 from __future__ import annotations

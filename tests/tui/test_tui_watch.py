@@ -1,8 +1,13 @@
 """A watch in the terminal: its slow steps with their causes, the way to a trace, and a training that still runs."""
 
+import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from textual.widgets import Static
 
 from tests.tui import made_traces
@@ -82,6 +87,20 @@ async def test_a_trace_begins_with_its_timeline(folder, own_cache):
     async with app.run_test(size=(120, 40)) as pilot:
         await settled(pilot)
         assert app.now.pane == "timeline"
+
+
+def test_a_training_runs_as_long_as_its_process_does(tmp_path):
+    now = time.time_ns()
+    lately = [step._replace(began_ns=now) for step in steps(40, {})]
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    said = []
+    for process in (os.getpid(), ended.pid):
+        folder = tmp_path / str(process)
+        write(folder, lately, replace(FACTS, process=process, began_ns=now))
+        said.append(WatchApp(folder, watch_pages(folder)).state)
+    assert said[0] == "40 steps, running"
+    assert said[1].startswith("40 steps, the last at ")
 
 
 async def test_it_follows_a_training_that_runs(folder):

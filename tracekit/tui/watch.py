@@ -28,6 +28,7 @@ from tracekit.tui.paged import PagedApp, sheets
 from tracekit.tui.widgets.steps import Steps
 from tracekit.watched import Record
 from tracekit.watched.reading import ENDING, Watched, read_watch
+from tracekit.watched.registry import began
 
 LOOK_S = 1.0  # between two looks at how many steps there are
 _MOST_OF_A_CORE = 0.05  # for reading the record again and again: a longer read is repeated less often
@@ -128,9 +129,11 @@ class WatchApp(PagedApp):
     @property
     def state(self) -> str:
         """How many steps there are, and whether more are coming."""
-        steps, last = many(self.shown.watched.number_of_steps, "step"), self.shown.watched.shown.steps[-1:]
+        shown = self.shown.watched.shown
+        steps, last = many(self.shown.watched.number_of_steps, "step"), shown.steps[-1:]
         ended_s = max(((step.began_ns + step.host_ns) / 1e9 for step in last), default=0.0)
-        if not last or time.time() - ended_s < _RUNNING_S:
+        may_run = began(shown.facts.process) is not None  # elsewhere, another process may have its number
+        if not last or (may_run and time.time() - ended_s < _RUNNING_S):
             return f"{steps}, running"
         return f"{steps}, the last at {time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime(ended_s))} UTC"
 

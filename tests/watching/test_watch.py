@@ -73,6 +73,7 @@ def test_waits_for_batches_are_noted(tmp_path):
             training.step(batch)
         for batch in watched.batches(Numbers(2, 0.005)[at] for at in range(2)):
             training.step(batch)
+    assert watched.path in tmp_path.iterdir()
     waits = [step.waited_ns for step in steps(tmp_path)]
     assert len(waits) == 6
     assert min(waits) >= 5_000_000

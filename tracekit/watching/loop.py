@@ -65,6 +65,7 @@ class Watch:
         self._step, self._all_ranks = step, all_ranks
         self._sources, self._tracer = Sources(Tally()), tracer
         self._observation: Observation | None = None  # while it watches
+        self._over: Path | None = None  # the record of a watch that is over
         self._undo = ExitStack()  # takes away all that was put into torch and Python
         self._has_marks = bool(step)  # optimizers end no steps
 
@@ -76,8 +77,9 @@ class Watch:
 
     @property
     def path(self) -> Path | None:
-        """The record; None until the first step has ended, and where nothing is watched."""
-        return self._observation.path if self._observation is not None else None
+        """The record, also of a watch that is over; None until the first step has ended, and where nothing is
+        watched."""
+        return self._observation.path if self._observation is not None else self._over
 
     def step(self) -> None:
         """End a step; what follows belongs to the next one."""
@@ -186,6 +188,7 @@ class Watch:
 
     def _leave(self) -> None:
         if self._observation is not None:
+            self._over = self._observation.path
             self._observation.withdraw()
         self._observation = None
         with suppress(Exception):

@@ -24,6 +24,7 @@ from tracekit.report import report
 from tracekit.trace import Trace
 from tracekit.trace.storing import cache
 from tracekit.vocabulary.kernel_class import kernel_class
+from tracekit.vocabulary.lines_file import lines_path
 
 FACES = {
     "text": "report {run} --confidential --full --format text -o {out}/page.txt",
@@ -165,6 +166,35 @@ def test_a_trace_whose_cached_events_are_damaged_is_hidden_once(tmp_path, monkey
     (entry,) = (tmp_path / "cache").rglob("events.columns")
     entry.write_bytes(entry.read_bytes()[::-1])
     assert names() == read
+
+
+def test_what_was_computed_of_a_recording_before_is_not_shown(tmp_path, monkeypatch, capsys):
+    """Of a capture, often only the recording with stacks is large enough for the cache."""
+    monkeypatch.setenv("TRACEKIT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv("TRACEKIT_NO_CACHE", raising=False)
+    path = write_run(tmp_path / "run")
+    document = json.loads(path.read_text()) | {"script": "profile.py"}  # as one of Python's is called, so it is shown
+    for variant in document["variants"]:
+        if variant["traces"]:
+            steady = path.parent / variant["traces"]["steady"]
+            detail = write_trace(steady.with_name("detail.json.gz"), steps=12)
+            recorded = json.loads(gzip.decompress(detail.read_bytes()))
+            events = [event for event in recorded["traceEvents"] if event.get("cat") != "python_function"]
+            steady.write_bytes(gzip.compress(json.dumps(recorded | {"traceEvents": events[:140]}).encode()))
+            lines = lines_path(detail)
+            graphless = json.loads(gzip.decompress(lines.read_bytes())) | {"graphs": []}
+            lines.write_bytes(gzip.compress(json.dumps(graphless).encode()))
+            variant["traces"]["detail"] = str(detail.relative_to(path.parent))
+    path.write_text(json.dumps(document))
+    monkeypatch.setattr(cache, "_SMALLEST", 0)
+    monkeypatch.setattr(cache, "WORTH_BYTES", 60_000)  # between the sizes of the two
+    plain = tmp_path / "plain"
+    assert main(["report", str(path), "-o", f"{plain}.json"]) == 0
+    drawn("json", path, tmp_path / "out", capsys)
+    assert [*(tmp_path / "cache").rglob("lines-*")]
+    assert not leaks(tmp_path / "out")
+    assert main(["report", str(path), "-o", f"{plain}-again.json"]) == 0
+    assert Path(f"{plain}-again.json").read_text() == Path(f"{plain}.json").read_text()
 
 
 def document_of(path, filter_=None):

@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 import numpy as np
 
+from tracekit.base import disclosure
 from tracekit.base.intervals import Bools
 from tracekit.engine.buckets import KEYS
 from tracekit.lines.owners import PHASES, Group
@@ -112,6 +113,8 @@ def kept_with_recording(
 def _entry_of(ownership: Ownership) -> Entry | None:
     if ownership.attribution.trace.entry is not None:
         return ownership.attribution.trace.entry
+    if disclosure.current() is not None:  # what is computed of stand-ins must not be taken for names, nor the reverse
+        return None
     content = cache.content_of(ownership.detail) if ownership.detail is not None and cache.is_on() else None
     return cache.find(content) if content is not None else None
 

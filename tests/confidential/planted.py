@@ -5,6 +5,11 @@ import json
 from itertools import count
 from pathlib import Path
 
+from msgspec.structs import replace
+
+from tests.watched.written import FACTS, MS, steps, write
+from tracekit.loading import record as loading
+
 STEM = "zqxsecret"
 _numbers = count()
 
@@ -133,6 +138,47 @@ def _write_lines(trace: Path, file: str, function: str, user: dict) -> None:
     }
     name = trace.name.removesuffix(".json.gz")
     trace.with_name(f"{name}.lines.json.gz").write_bytes(gzip.compress(json.dumps(lines).encode()))
+
+
+def write_watch(folder: Path) -> Path:
+    """Records of a watch of two ranks, one that is damaged, a trace that the watch took, and the loader's records."""
+    folder.mkdir(parents=True)
+    facts = replace(
+        FACTS,
+        script=f"/home/{secret()}/{secret()}.py",
+        device=secret(),
+        device_name=f"NVIDIA {secret()}",
+        clock=secret(),
+        step=f"a batch of {secret()}",
+        job=secret(),
+        loader="loader-7-1",
+        ranks=2,
+        versions={"torch": "2.13.0", "python": secret(), secret(): secret()},
+    )
+    compiled = {"step_ns": 90 * MS, "compile_ns": 85 * MS, "compiles": 1}
+    late = {"step_ns": 40 * MS, "waited_ns": 41 * MS, "worker": 0}
+    taken = steps(1_000, {300: late, 900: compiled})
+    write(folder, taken, facts)
+    write(folder, steps(1_000, {700: compiled}), replace(facts, rank=1, process=8))
+    (folder / f"{secret()}.watch").write_bytes(b"torn")
+    write_trace(folder / f"{facts.stem}-step300-slow-batch.pt.trace.json.gz")
+    _write_loader(folder / facts.loader, taken[300].began_ns)
+    return folder
+
+
+def _write_loader(folder: Path, asked_ns: int) -> None:
+    """A worker whose batch was late, as long as it was at one line, and the loop that asked for it."""
+    began, made = asked_ns + MS, asked_ns + 39 * MS
+    loop = loading.Record.create(folder, loading.Facts(process=7, began_ns=asked_ns, workers=1))
+    worker = loading.Record.create(folder, loading.Facts(process=9, began_ns=asked_ns, workers=1, worker=0))
+    place = loading.Place(f"/home/{secret()}/{secret()}.py", 8, secret(), secret(), f"/srv/{secret()}/{secret()}.py")
+    number = worker.number_of(place)
+    worker.batches.append(loading.Batch(1, 0, began, made - MS, made, made, made, made + MS, 1_000, 1))
+    for ms in range(37):
+        worker.samples.append(loading.Sample(began + ms * MS, number))
+    loop.requests.append(loading.Request(9, 1, 0, asked_ns, made + MS, made + 2 * MS))
+    loop.close()
+    worker.close()
 
 
 def _ledger():

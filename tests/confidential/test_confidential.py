@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from real import trace_path
 
-from tests.confidential.planted import STEM, secret, write_run, write_trace
+from tests.confidential.planted import STEM, secret, write_run, write_trace, write_watch
 from tracekit.base.disclosure import confidential
 from tracekit.cli import main
 from tracekit.confidential import Confidential, public
@@ -149,6 +149,30 @@ def test_ranks_of_a_job(tmp_path, capsys):
         drawn(face, folder, tmp_path / face, capsys)
         assert not leaks(tmp_path / face)
     assert "2 ranks" in (tmp_path / "text" / "page.txt").read_text()
+
+
+def test_a_watch(tmp_path, capsys):
+    folder = write_watch(tmp_path / secret())
+    for face in ("text", "html", "markdown", "latex", "json", "csv", "xlsx", "parquet", "explain"):
+        drawn(face, folder, tmp_path / face, capsys)
+        assert not leaks(tmp_path / face), face
+    text = " ".join((tmp_path / "text" / "page.txt").read_text().split())
+    for said in ("1,000 steps of a program", "torch 2.13.0", "trace at step 300", "is not a record of tracekit.watch"):
+        assert said in text
+    assert re.search(r"of them in function-\d+ at /file-\d+\.py:8", text)
+    out = tmp_path / "shown"
+    out.mkdir()
+    assert main(["report", str(folder), "--full", "-o", str(out / "page.html")]) == 0
+    assert len(leaks(out)) > 20  # of those, some are in the trace
+
+
+def test_all_that_the_report_of_a_watch_hides_is_counted_in_its_note(tmp_path):
+    hider = Confidential()
+    with confidential(hider):
+        made = report(open_subject([write_watch(tmp_path / secret())]))
+        told = [note.text for note in made.notes if note.text.startswith("this report is confidential")]
+        as_json(as_document(made))
+    assert told == [hider.sentence()]
 
 
 def test_a_trace_whose_cached_events_are_damaged_is_hidden_once(tmp_path, monkeypatch):

@@ -1,8 +1,8 @@
 """What may be seen of an input: everything or, while a report is confidential, what a filter leaves of it.
 
-Whatever reads an input – a trace, a lines file, a run – passes what it has read through `current()` before anyone else
-sees it, so that nobody who shows something can forget to hide it. Paths stay as they are, because files are read again;
-whoever shows one asks `shown_path`.
+Whatever reads an input – a trace, a lines file, a run, a watch's record – passes what it has read through `current()`
+before anyone else sees it, so that nobody who shows something can forget to hide it. Paths stay as they are, because
+files are read again; whoever shows one asks `shown_path`.
 """
 
 from collections.abc import Iterator
@@ -22,6 +22,9 @@ class Filter(Protocol):
 
     def run(self, run: Any) -> Any:
         """A run without its secrets, but with the paths of its traces."""
+
+    def watched(self, facts: Any) -> Any:
+        """What a watch says of a process, without its secrets."""
 
     def name(self, name: str) -> str:
         """What stands for the name of an event of a trace that was read."""

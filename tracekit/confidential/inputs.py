@@ -1,4 +1,4 @@
-"""What is read of an input – a trace, its lines file, a run – without its secrets."""
+"""What is read of an input – a trace, its lines file, a run, the record of a watch – without its secrets."""
 
 from collections.abc import Collection
 
@@ -15,6 +15,7 @@ from tracekit.run import Run
 from tracekit.trace import Trace
 from tracekit.vocabulary.code_owner import GENERATED, PYTHON, TORCH, TRACEKIT, USER
 from tracekit.vocabulary.lines_file import LinesFile
+from tracekit.watched.record import Facts
 
 _OWNERS = (USER, TORCH, PYTHON, GENERATED, TRACEKIT)
 
@@ -61,6 +62,10 @@ class Confidential:
     def run(self, run: Run) -> Run:
         """A run without its secrets, but with the paths of its traces, which are opened."""
         return self._runs.hidden(run)
+
+    def watched(self, facts: Facts) -> Facts:
+        """What a watch says of a process, without its secrets."""
+        return self._runs.watched(facts)
 
     def lines(self, lines: LinesFile) -> LinesFile:
         """A lines file in which all lines of source are empty."""

@@ -32,6 +32,7 @@ _BEFORE_VALUES = ("== ", "!= ", "Error: ")
 _LINE = re.compile(r"(.+?)(:\d+)?(:\d+)?([.:]*)", re.DOTALL)
 _SOURCES = {"L", "G", "self", "size", "stride", "shape", "dtype", "device", "grad", "requires_grad", "default", "item"}
 _TYPES = re.compile(r"(?:b?float|u?int|complex|bool|float8_e\dm\d\w*|f|i|u|s)\d{0,3}|cuda|cpu|nan|inf|e")
+_OURS = re.compile(r"tracekit\.(?:run|watch)(?:/\d+)?")  # in sentences about files that cannot be read
 _ROOTS = ("aten", "torch", "prims", "inductor", "torch_geometric", "c10d")
 
 
@@ -62,6 +63,8 @@ class Prose:
 
     def _token(self, found: re.Match[str]) -> str:
         kind = found.lastgroup
+        if _OURS.fullmatch(found[0]):
+            return found[0]
         if found["stacked"]:
             file, function = found["file"], found["function"]
             shown = self._places.function(file, function)

@@ -1,4 +1,6 @@
-"""A run without its secrets: recipe, data, parameters, environment, and what the compiler and exceptions said."""
+"""A run without its secrets: recipe, data, parameters, environment, and what the compiler and exceptions said; and what
+a watch says of a process.
+"""
 
 import re
 from typing import Any, get_args
@@ -13,6 +15,7 @@ from tracekit.confidential.stand_ins import StandIns
 from tracekit.run import Outcome, Run, Window, Workload
 from tracekit.run.ledger import Ledger
 from tracekit.vocabulary.event_names import COMPILE_SPANS
+from tracekit.watched.record import Facts
 
 _VERSION = re.compile(r"v?\d+(?:\.\d+){1,3}(?:(?:a|b|rc|\.post|\.dev)\d+)?(?:\+(?:cpu|cu\d+|rocm[\d.]+|xpu))?|\d+")
 _UNITS = re.compile(r"-?\d+(?:\.\d+)?(?: ?(?:W|MHz|GHz|MiB|GiB|GB|MB|C|%|s|ms))?")
@@ -54,7 +57,7 @@ _WINDOWS = ("", "warmup", *get_args(Window))
 
 
 class Runs:
-    """Replaces what is secret in runs."""
+    """Replaces what is secret in runs, and in the records of watches."""
 
     def __init__(self, stand_ins: StandIns, places: Places, prose: Prose) -> None:
         self._stand_ins, self._places, self._prose = stand_ins, places, prose
@@ -76,6 +79,22 @@ class Runs:
         rest = self._value(msgspec.to_builtins(replace(run, variants=[])), ())
         return replace(
             msgspec.convert(rest, Run), variants=variants, planned=[self.variant(name) for name in run.planned]
+        )
+
+    def watched(self, facts: Facts) -> Facts:
+        """What a watch says of a process, without its script."""
+        return replace(
+            facts,
+            script="",
+            device=self._text_of(facts.device, "device", ()),
+            device_name=public.device(facts.device_name, self._stand_ins),
+            clock=self._text_of(facts.clock, "clock", ()),
+            step=self._prose.of(facts.step),
+            versions={
+                name: self._version(version)
+                for name, version in facts.versions.items()
+                if name == "python" or name in public.PACKAGES
+            },
         )
 
     def _ledger(self, ledger: Ledger) -> Ledger:

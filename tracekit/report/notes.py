@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, get_args
 from tracekit.base.disclosure import current
 from tracekit.base.units import duration, many, percent, ratio
 from tracekit.profile import Member, Profile
+from tracekit.profile.opening import as_shown
 from tracekit.profile.run_facts import contrast_of, inflation_of, loss_difference, tolerance_of
 from tracekit.profile.start_up import cold_steps_sentence
 from tracekit.report.blocks import Note, NoteKind
@@ -50,10 +51,16 @@ def _of_stand_ins(report: "Report") -> Iterator[Note]:
     if (filter_ := current()) is not None:
         # What is read or shown only on demand has secrets, too, which the sentence counts.
         for profile in report.profiles:
-            _ = profile.ownership, profile.module_paths
+            _ = profile.ownership, profile.module_paths, profile.loading
+            _ = [of_rank.loading for of_rank in profile.per_rank.values()]
             for capture in profile.captures:
                 if capture.window != "detail":  # whose path no face shows
                     filter_.path(capture.path)
+        if (watched := report.subject.watch) is not None:
+            _ = watched.shown.loading, [as_shown(error, path) for path, error in watched.unreadable.items()]
+            records = [record.path for record in (watched.shown, *watched.others)]
+            for path in (watched.folder, *records, *(trace.path for trace in watched.traces)):
+                filter_.path(path)
         yield Note("conditions", (), filter_.sentence())
 
 

@@ -13,6 +13,7 @@ from statistics import median_low
 
 from msgspec import Struct
 
+from tracekit.base import disclosure
 from tracekit.base.units import duration
 from tracekit.errors.reading import BadWatchError
 from tracekit.loading.record import Place
@@ -252,7 +253,7 @@ def _traces(folder: Path, stems: set[str]) -> list[TakenTrace]:
 
 
 def _read(path: Path) -> OfRank:
-    record = Record.open(path)
+    record, filter_ = Record.open(path), disclosure.current()
     try:
         facts = record.facts
         is_sound = OLDEST_NS < facts.began_ns < NEWEST_NS and 0 <= facts.rank < facts.ranks <= MOST_RANKS
@@ -270,7 +271,7 @@ def _read(path: Path) -> OfRank:
     by_number = {step.number: step for step in sound}
     return OfRank(
         path,
-        facts,
+        filter_.watched(facts) if filter_ is not None else facts,
         [by_number[number] for number in sorted(by_number)],
         [told[number] for number in sorted(told)],
         sorted(kept_minutes, key=lambda minute: minute.first),

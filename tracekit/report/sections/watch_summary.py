@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from tracekit.base import disclosure
 from tracekit.base.names import sanitize
 from tracekit.base.units import count, duration, many, percent
 from tracekit.findings.late_batches import named
@@ -212,8 +211,7 @@ def _facts(watched: Watched, record: OfRank) -> Iterator[tuple[str, str]]:
         yield "name of the device", facts.device_name
     yield "clock of steps", facts.clock
     if facts.step:
-        filter_ = disclosure.current()
-        yield "a step is", facts.step if filter_ is None else filter_.text(facts.step)
+        yield "a step is", facts.step
     yield "rank", f"{facts.rank} of {facts.ranks}"
     yield from facts.versions.items()
     yield "steps left one by one", count(len(record.steps))
@@ -224,8 +222,8 @@ def _facts(watched: Watched, record: OfRank) -> Iterator[tuple[str, str]]:
 
 
 def script(watched: Watched) -> str:
-    """The path of the program; empty if it is unknown, or confidential."""
-    return path_as_text(watched.facts.script) if watched.facts.script and disclosure.current() is None else ""
+    """The path of the program; empty if it is unknown, as in a confidential report."""
+    return path_as_text(watched.facts.script) if watched.facts.script else ""
 
 
 def program(watched: Watched) -> str:

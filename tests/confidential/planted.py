@@ -242,6 +242,7 @@ def _variant(name, traces, **fields):
 
 def write_run(folder: Path) -> Path:
     """A run of three variants, one of which has failed."""
+    folder.mkdir(parents=True, exist_ok=True)
     traces = {name: write_trace(folder / "traces" / name / "steady.json.gz") for name in ("eager", "other")}
     variants = [
         _variant(name if name == "eager" else secret(), {"steady": str(path.relative_to(folder))})

@@ -175,6 +175,69 @@ def test_all_that_the_report_of_a_watch_hides_is_counted_in_its_note(tmp_path):
     assert told == [hider.sentence()]
 
 
+ASKED = [
+    *((name, {}) for name in ("overview", "findings", "lines", "compare", "query")),
+    *(("evidence", {"of": of}) for of in ("v1.f1", "v1.e3", "v1.s2", "v1.wall", "v9.wall")),
+    ("lines", {"where": "model.py"}),
+    ("query", {"table": "events"}),
+    ("query", {"sql": "select * from events limit 50"}),
+    ("query", {"sql": "select cast(name as int) from events where name <> 'aten::add'"}),
+]
+
+
+def answered(root, name, **arguments):
+    """What an agent gets."""
+    server = pytest.importorskip("tracekit.agent.server", reason="needs the extra mcp")
+    tools = {tool.name: tool for tool in server.Settings(root).tools.values()}
+    return server._called(server.Workplace(root), tools, name, arguments, 60_000).content[0].text
+
+
+@pytest.mark.parametrize("made", [write_run, write_watch], ids=["run", "watch"])
+def test_no_secret_is_in_an_answer_to_an_agent(made, tmp_path):
+    root = tmp_path / secret()
+    input_ = made(root / "a").relative_to(root)
+    with confidential(Confidential()):
+        answers = [answered(root, name, inputs=[str(input_)], **more) for name, more in ASKED]
+    assert not [answer for answer in answers if STEM in answer]
+    assert STEM in answered(root, "lines", inputs=[str(input_)])
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"variants": []}, "a/run.json is not a run that this version can read (it holds no variants)."),
+        ({"steps": secret()}, "a/run.json is not a run that this version can read"),
+        ({"device": [secret()]}, "a/run.json is not a run that this version can read"),
+        ({"planned": secret(), "schema": f"tracekit.run/{secret()}"}, "a/run.json is not a"),
+        (f"/{secret()}/x.json", "a/run.json is not a run that this version can read (the trace /file-"),
+        (f"../{secret()}.json", "a/run.json is not a run that this version can read (the trace package-"),
+    ],
+)
+def test_what_an_agent_is_told_of_a_run_that_cannot_be_read_quotes_nothing(change, said, tmp_path):
+    root = tmp_path / secret()
+    path = write_run(root / "a")
+    document = json.loads(path.read_text())
+    if isinstance(change, str):
+        document["variants"][0]["traces"]["steady"] = change
+    path.write_text(json.dumps(document | (change if isinstance(change, dict) else {})))
+    with confidential(Confidential()):
+        answer = answered(root, "overview", inputs=["a/run.json"])
+    assert said in answer
+    assert STEM not in answer
+
+
+def test_an_agent_is_not_told_where_the_root_is(tmp_path):
+    root = tmp_path / secret()
+    root.mkdir()
+    (root / "bad.json").write_text("{}")
+    with confidential(Confidential()):
+        for name, said in (("../x", "../x is not below the root"), ("bad.json", "bad.json is not a PyTorch profiler")):
+            answer = answered(root, "overview", inputs=[name])
+            assert said in answer
+            assert STEM not in answer
+    assert STEM in answered(root, "overview", inputs=["../x"])
+
+
 def test_a_trace_whose_cached_events_are_damaged_is_hidden_once(tmp_path, monkeypatch):
     monkeypatch.setenv("TRACEKIT_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.delenv("TRACEKIT_NO_CACHE", raising=False)
@@ -373,6 +436,9 @@ def test_an_address_is_no_name_of_a_library():
         ('from File "/home/me/x.py", line 7, in step\n    return graph(node)', None),
         ("expected 1.5e-05, actual [4, 512] of 2.13.0", "expected 1.5e-05, actual [4, 512] of 2.13.0"),
         ("expected 'float32'", "expected 'float32'"),
+        ("no record of tracekit.watch: tracekit.run/1", "no record of tracekit.watch: tracekit.run/1"),
+        ("Write one with prof.export_chrome_trace('trace.json.gz').",) * 2,
+        ("tracekit.secret and 'trace.json.gz.old'", "name_1.name_2 and 'file-1.gz.name_3'"),
     ],
 )
 def test_what_messages_quote_is_hidden(said, shown):

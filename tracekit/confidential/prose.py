@@ -32,7 +32,8 @@ _BEFORE_VALUES = ("== ", "!= ", "Error: ")
 _LINE = re.compile(r"(.+?)(:\d+)?(:\d+)?([.:]*)", re.DOTALL)
 _SOURCES = {"L", "G", "self", "size", "stride", "shape", "dtype", "device", "grad", "requires_grad", "default", "item"}
 _TYPES = re.compile(r"(?:b?float|u?int|complex|bool|float8_e\dm\d\w*|f|i|u|s)\d{0,3}|cuda|cpu|nan|inf|e")
-_OURS = re.compile(r"tracekit\.(?:run|watch)(?:/\d+)?")  # in sentences about files that cannot be read
+# In tracekit's sentences about files that cannot be read.
+_OURS = re.compile(r"tracekit\.(?:run|watch)(?:/\d+)?|prof\.export_chrome_trace|'trace\.json\.gz'")
 _ROOTS = ("aten", "torch", "prims", "inductor", "torch_geometric", "c10d")
 
 

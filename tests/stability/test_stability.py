@@ -2,10 +2,14 @@
 
 import pytest
 
+from tests.confidential.planted import write_watch
 from tests.stability.page import MEANINGS, PAGE, with_lists
 from tests.stability.promise import Promise, broken, current_version, listed, promised, renewed
-from tests.stability.today import today
+from tests.stability.today import today, typed
 from tracekit.base.deprecation import DEPRECATED, Deprecation
+from tracekit.profile import open_subject
+from tracekit.report import report
+from tracekit.report.tables import every_table
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +34,12 @@ def test_the_page_says_what_is_promised(names):
 
 def test_programs_end_as_they_are_known_to(names):
     assert {code.partition(":")[0] for code in names["exit code"]} == {"0", "1", "2", "3", "130"}
+
+
+def test_the_columns_of_a_watch_are_promised(names, tmp_path):
+    for name, stream in every_table(report(open_subject([write_watch(tmp_path / "watch")]))).items():
+        if name.startswith("watch_"):
+            assert {*typed(name, stream.schema)} <= {*names["column"]}, name
 
 
 OLD = "option: report --old"

@@ -29,6 +29,8 @@ from tracekit.cli.program import VERBS
 from tracekit.engine.buckets import BUCKETS
 from tracekit.findings import VERDICTS
 from tracekit.profile import open_subject
+from tracekit.ranks.collectives import COLLECTIVES
+from tracekit.ranks.communication import COMMUNICATION
 from tracekit.report import report
 from tracekit.report.tables import every_table
 from tracekit.trace.facts import all_laws
@@ -195,11 +197,51 @@ def paths(place: str, value: object) -> Iterator[str]:
 
 
 def columns() -> Iterator[str]:
-    """The columns of the tables of both runs, with their types."""
+    """The columns of the tables of both runs, with their types; and those of tables that these have not, such as those
+    of a watch, a study, ranks and a loader's workers."""
     for run in (SAMPLE, ON_A_GPU):
         for name, stream in every_table(report(open_subject([run]))).items():
-            for field in stream.schema:
-                yield f"{name}.{field.name}: {field.type}"
+            yield from typed(name, stream.schema)
+    yield from typed("collectives", COLLECTIVES)
+    yield from typed("communication", COMMUNICATION)
+    for path in (ROOT / "tracekit" / "report").rglob("*.py"):
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            for name, constant in written(node):
+                yield from typed(name, found(f"{module}.{constant}"))
+
+
+def typed(table: str, schema: Any) -> Iterator[str]:
+    """The columns of a table, with their types."""
+    yield from (f"{table}.{field.name}: {field.type}" for field in schema)
+
+
+def written(node: ast.AST) -> Iterator[tuple[str, str]]:
+    """The exported tables that the code makes here, each with the constant that is its schema."""
+    match node:
+        case ast.Call(
+            func=ast.Attribute(value=ast.Name(id="Table"), attr="of"),
+            args=[ast.Constant(value=str(name)), _, ast.Name(id=constant), *_],
+            keywords=more,
+        ) if constant.isupper() and "exported" not in {keyword.arg for keyword in more}:
+            yield name, constant
+        case ast.Call(
+            func=ast.Name(id="rows_of_study"),
+            args=[ast.Constant(value=str(name)), _, ast.Name(id=constant), *_],
+            keywords=more,
+        ):
+            other = [keyword.value.value for keyword in more if keyword.arg == "table"]
+            yield next(iter(other), name), constant
+        case ast.Dict(keys=keys, values=values):
+            for key, value in zip(keys, values, strict=True):
+                match key, value:
+                    case (
+                        ast.Constant(value=str(name)),
+                        ast.Lambda(
+                            body=ast.Call(func=ast.Attribute(attr="from_pylist"), args=[_, ast.Name(id=constant)])
+                        ),
+                    ):
+                        yield name, constant
 
 
 def findings() -> Iterator[str]:

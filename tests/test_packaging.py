@@ -83,10 +83,11 @@ def test_every_python_that_is_promised_is_tested() -> None:
     assert tested == {"test": promised, "release": promised, "newest": [promised[0], promised[-1]]}
 
 
-@pytest.mark.parametrize("folder", ["tracekit", "docs", "recipes", "packaging"])
+@pytest.mark.parametrize("folder", ["tracekit", "docs", "recipes", "packaging", ".github", "."])
 def test_nobody_is_told_to_install_another_tool(folder: str) -> None:
     """The name `tracekit` on PyPI is not this tracekit."""
-    files = [file for file in (ROOT / folder).rglob("*") if file.suffix in (".py", ".md", ".toml", ".yaml", "")]
+    found = (ROOT / folder).rglob("*") if folder != "." else ROOT.glob("*.md")
+    files = [file for file in found if file.suffix in (".py", ".md", ".toml", ".yaml", ".yml", ".ipynb", "")]
     texts = {file: file.read_text() for file in files if file.is_file()}
     wrong = re.compile(r"(?:install|uvx|pipx run|--with|--spec) '?tracekit\b(?!-torch)|(?<![\w/-])tracekit\[\w")
     assert [str(file) for file, text in texts.items() if wrong.search(text)] == []

@@ -104,6 +104,14 @@ def test_a_run_that_is_worse_fails_the_job(tmp_path):
     assert "| compiled | graph\\_breaks | 0 | 1 | fail |" in (tmp_path / "summary.md").read_text()
 
 
+def test_options_may_be_on_several_lines(tmp_path):
+    kept(tmp_path, factor=0.5)
+    done = ran("Check", tmp_path, run=str(sample_run()), options="--no-strict\n--metric  graph_breaks\n")
+    assert done.returncode == 1, done.stdout
+    rows = [line for line in (tmp_path / "summary.md").read_text().splitlines() if line.startswith("| compiled |")]
+    assert [row.split(" | ")[1] for row in rows] == ["graph\\_breaks"]
+
+
 @pytest.mark.parametrize(("could_not_tell", "code"), [("fail", 3), ("warn", 0)])
 def test_what_could_not_be_told_fails_or_warns(tmp_path, could_not_tell, code):
     kept(tmp_path).write_text("{}")

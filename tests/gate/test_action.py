@@ -7,7 +7,12 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -39,11 +44,34 @@ def ran(name: str, folder: Path, **inputs: str) -> subprocess.CompletedProcess[s
         "GITHUB_OUTPUT": str(folder / "output"),
         "GITHUB_STEP_SUMMARY": str(folder / "summary.md"),
         "GITHUB_REPOSITORY": "me/mine",
+        "GITHUB_API_URL": inputs.get("api", ""),
         "CI": inputs.get("ci", ""),
         "HOME": str(folder),
     }
     command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+@contextmanager
+def github(said: object) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """An address that answers every question with this document, or refuses without one; and what it was asked, with
+    which token."""
+    asked: list[tuple[str, str]] = []
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append((self.path, self.headers["Authorization"]))
+            self.send_response(200 if said is not None else 403)
+            self.end_headers()
+            self.wfile.write(json.dumps(said).encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}", asked
+        server.shutdown()
 
 
 def outputs(folder: Path) -> dict[str, str]:
@@ -129,11 +157,13 @@ def test_a_wrong_word_is_refused(tmp_path):
 def test_inputs_are_never_run(tmp_path):
     kept(tmp_path)
     ran("Check", tmp_path, run=HOSTILE, options=HOSTILE)
-    (tmp_path / "bin" / "gh").write_text("#!/bin/bash\nprintf '%s\\n' \"$@\" > asked\n")
-    (tmp_path / "bin" / "gh").chmod(0o755)
-    done = ran("Find the baseline", tmp_path, baseline=HOSTILE, branch=HOSTILE)
+    with github({"artifacts": []}) as (api, asked):
+        done = ran("Find the baseline", tmp_path, baseline=HOSTILE, branch=HOSTILE, token="t0k", api=api)
     assert done.returncode == 0, done.stderr
-    assert f"name={HOSTILE}" in (tmp_path / "asked").read_text()
+    ((path, token),) = asked
+    assert parse_qs(urlsplit(path).query)["name"] == [HOSTILE]
+    assert token == "Bearer t0k"
+    assert outputs(tmp_path)["run-id"] == ""
     assert not [*tmp_path.rglob("broken")]
 
 
@@ -162,8 +192,6 @@ def test_the_baseline_is_the_run_with_its_traces(tmp_path):
 
 
 def test_runs_of_forks_are_no_baselines(tmp_path):
-    if shutil.which("jq") is None:
-        pytest.skip("jq is not installed, which chooses the baseline as gh does")
     own = {"repository_id": 1, "head_repository_id": 1, "head_branch": "main"}
     artifacts = [
         {"expired": False, "created_at": "2026-01-01T00:00:00Z", "workflow_run": own | {"id": 10}},
@@ -175,11 +203,18 @@ def test_runs_of_forks_are_no_baselines(tmp_path):
             "created_at": "2026-01-05T00:00:00Z",
             "workflow_run": own | {"id": 14, "head_repository_id": 2},
         },
+        {"expired": False, "created_at": "2026-01-06T00:00:00Z", "workflow_run": None},
     ]
-    (tmp_path / "artifacts.json").write_text(json.dumps({"artifacts": artifacts}))
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "gh").write_text('#!/bin/bash\njq -r "${@: -1}" artifacts.json\n')
-    (tmp_path / "bin" / "gh").chmod(0o755)
-    done = ran("Find the baseline", tmp_path, branch="main")
+    with github({"artifacts": artifacts}) as (api, _):
+        done = ran("Find the baseline", tmp_path, branch="main", api=api)
     assert done.returncode == 0, done.stderr
     assert outputs(tmp_path) == {"run-id": "11"}
+
+
+def test_a_job_that_may_not_look_for_the_baseline_is_told_why(tmp_path):
+    with github(None) as (api, _):
+        done = ran("Find the baseline", tmp_path, api=api)
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        "::error::The baseline cannot be looked for (HTTP Error 403: Forbidden). It needs permissions: actions: read."
+    ]

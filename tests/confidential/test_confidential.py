@@ -23,6 +23,7 @@ from tracekit.profile import open_subject
 from tracekit.report import report
 from tracekit.trace import Trace
 from tracekit.trace.storing import cache
+from tracekit.vocabulary.graph_building import graph_builder
 from tracekit.vocabulary.kernel_class import kernel_class
 from tracekit.vocabulary.lines_file import lines_path
 
@@ -402,6 +403,40 @@ def test_names_of_public_packages_are_known():
 )
 def test_frames_of_what_only_looks_public_are_hidden(name):
     assert STEM not in Confidential()._names.of("python_function", name)
+
+
+INSTALLED = "/home/acme/env/lib/python3.11/site-packages"
+
+
+@pytest.mark.parametrize(
+    ("category", "name", "shown"),
+    [
+        ("user_annotation", "graph building", "graph building"),
+        ("cpu_op", "torch_cluster::fps", "torch_cluster::fps"),
+        ("cpu_op", "torch_sparse::acme_relabel", "torch_sparse::relabel_operator_1"),
+        ("cpu_op", "torchmdnet::get_neighbor_pairs_acme", "torchmdnet::get_neighbor_pairs_operator_1"),
+        ("python_function", "/home/acme/data.py(12): radius_graph", "/file-1.py(12): radius_graph"),
+        ("python_function", "/home/acme/data.py(12): neighbor_list_of_acme", None),
+        ("python_function", "/home/acme/fairchem/graphs.py(3): generate_graph", None),
+        (
+            "python_function",
+            f"{INSTALLED}/ase/neighborlist.py(3): update",
+            "site-packages/ase/neighborlist.py(3): update",
+        ),
+        ("python_function", f"{INSTALLED}/acme/graphs.py(3): get_neighbor_list", None),
+        ("python_function", "acme.py(7): torch_dynamo_resume_in_knn_graph_at_9", None),
+    ],
+)
+def test_what_builds_a_graph_is_still_known_to(category, name, shown):
+    assert graph_builder(name) is not None
+    hidden = Confidential()._names.of(category, name)
+    assert graph_builder(hidden) is not None
+    assert "acme" not in hidden
+    assert shown in (None, hidden)
+
+
+def test_a_frame_is_no_span_in_which_a_graph_is_built():
+    assert Confidential()._names.of("cpu_op", f"/home/{STEM}/x.py(3): radius_graph") == "operator-1"
 
 
 def test_functions_of_pythons_library_stay():

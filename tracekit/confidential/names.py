@@ -14,6 +14,7 @@ from tracekit.confidential.stand_ins import StandIns
 from tracekit.trace.roles import COMMUNICATION
 from tracekit.vocabulary.code_owner import profiled
 from tracekit.vocabulary.event_names import COMPILE_SPANS, GPU_CATEGORIES, OWN_WAIT, RUNTIME_CATEGORIES
+from tracekit.vocabulary.graph_building import graph_builder
 from tracekit.vocabulary.kernel_class import UNKNOWN, kernel_class
 from tracekit.vocabulary.lines_file import GRAPH_CALL, MODULE_CALL
 
@@ -103,7 +104,19 @@ class Names:
             return f"{self._places.path(frame.file)}({frame.line}): {shown}"
         if category == "python_function":
             return self._function(name)
+        if frame is None and graph_builder(name):
+            return self._builder(name)
         return self._annotation(name) or self._operator(category, name)
+
+    def _builder(self, name: str) -> str:
+        """What stands for an operator that builds a graph, or for a span in which one is built: such a span has one of
+        a few names."""
+        namespace, colons, operator = name.rpartition("::")
+        if not colons or public.names_a_builder(operator):
+            return name
+        stand_in = self._stand_ins.identifier("operator", operator)
+        shapes = (f"{namespace}::{known}_{stand_in}" for known in ("relabel", "get_neighbor_pairs"))
+        return next(filter(graph_builder, shapes))
 
     def _function(self, name: str) -> str:
         if name.startswith(MODULE_CALL):

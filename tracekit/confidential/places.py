@@ -13,6 +13,7 @@ from pathlib import Path
 from tracekit.confidential import public
 from tracekit.confidential.stand_ins import StandIns
 from tracekit.vocabulary.code_owner import INDUCTOR_FILE, USER, owner_by_path, plain_function
+from tracekit.vocabulary.graph_building import graph_builder
 
 _SEPARATORS = re.compile(r"[/\\]+")
 _INDUCTOR = re.compile(INDUCTOR_FILE, re.DOTALL)
@@ -58,7 +59,16 @@ class Places:
             return function
         if resumed := _RESUMED.fullmatch(function):
             return f"{resumed[1]}{self.function(file, plain_function(function))}{resumed[2]}"
+        if graph_builder(f"{file}(1): {function}"):
+            return self._builder(file, function)
         return self._stand_ins.of("function", function)
+
+    def _builder(self, file: str, function: str) -> str:
+        """What stands for a function that builds a graph, which is told from its name, and at times from its file."""
+        is_told = graph_builder(f"{self.path(file)}(1): {function}") is not None
+        if is_told and public.names_a_builder(function):
+            return function
+        return f"neighbor_list_{self._stand_ins.identifier('function', function)}"
 
     def _path(self, path: str) -> str:
         if _is_pseudo(path):

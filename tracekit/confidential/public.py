@@ -23,7 +23,7 @@ _APART = """
     tracekit triton xformers
 """
 _INSTALLED = """
-    accelerate apex cupy cv2 dask datasets diffusers distributed fbgemm_gpu flax fsspec h5py jax jaxlib
+    accelerate apex ase cupy cv2 dask datasets diffusers distributed fairchem fbgemm_gpu flax fsspec h5py jax jaxlib
     lightning mlflow numba nvidia onnx onnxruntime peft PIL pyarrow pytest ray requests tornado traitlets
     transformers urllib3 vllm wandb
 """
@@ -83,6 +83,13 @@ _OF_CALLS = """
     unregister update upload user usm uuid value values version virtual wait warp with workspace write zes zero
 """
 OF_LIBRARIES = frozenset(_OF_LIBRARIES.split())
+# Of the names by which functions and operators are known to build graphs.
+_OF_BUILDERS = """
+    add adj bipartite build compute construction data edge ego fps from get graph hetero hgt hop k knn list loop
+    loops make merge metis nearest neighbor neighborhood neighborlist neighbors neighbour neighbourhood neighbourlist
+    neighbours nodes edges one outputs pairs partition pbc primitive radius random relabel remaining remove saint sample
+    sampler sampling search self subgraph temporal to undirected walk
+"""
 # With these, names of kernels begin that are made by a library or a compiler.
 _FAMILIES = """
     ampere Cijk cpp cudnn Custom cutlass flash fmha gemm gfx9 graph gridwise hopper igemm maxwell miopen
@@ -130,6 +137,11 @@ def is_of_libraries(identifier: str) -> bool:
     known = names("kernel words")
     has_name = _NAMED.fullmatch(identifier) is not None
     return has_name and all(word in known or word in OF_LIBRARIES for word in words(identifier))
+
+
+def names_a_builder(identifier: str) -> bool:
+    """Whether the name of something that builds a graph has no words but those by which all such things are called."""
+    return bool(_NAMED.fullmatch(identifier)) and {*words(identifier)} <= {*_OF_BUILDERS.split()}
 
 
 @cache

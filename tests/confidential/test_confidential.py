@@ -417,6 +417,11 @@ INSTALLED = "/home/acme/env/lib/python3.11/site-packages"
         ("cpu_op", "torchmdnet::get_neighbor_pairs_acme", "torchmdnet::get_neighbor_pairs_operator_1"),
         ("python_function", "/home/acme/data.py(12): radius_graph", "/file-1.py(12): radius_graph"),
         ("python_function", "/home/acme/data.py(12): neighbor_list_of_acme", None),
+        (
+            "python_function",
+            "/home/acme/data.py(12): neighbor_sampler_of_acme",
+            "/file-1.py(12): neighbor_sampler_function_1",
+        ),
         ("python_function", "/home/acme/fairchem/graphs.py(3): generate_graph", None),
         (
             "python_function",
@@ -433,6 +438,32 @@ def test_what_builds_a_graph_is_still_known_to(category, name, shown):
     assert graph_builder(hidden) is not None
     assert "acme" not in hidden
     assert shown in (None, hidden)
+
+
+@pytest.mark.parametrize(
+    ("category", "name", "shown"),
+    [
+        ("python_function", "Python GC", "Python GC"),
+        ("python_function", "<built-in function collect>", "<built-in function collect>"),
+        ("python_function", "/home/acme/data.py(12): AcmeCollator", "/file-1.py(12): collate_function_1"),
+        ("user_annotation", "## Backward ##", "## Backward ##"),
+        ("user_annotation", "backward of acme", "backward annotation-1"),
+        ("user_annotation", "(B) acme 3", "(B) annotation-1"),
+        ("user_annotation", "zero_grad", "zero_grad"),
+        ("user_annotation", "backwardacme", "annotation-1"),
+        ("user_annotation", "FSDP::pre_forward (acme.0)", "FSDP::pre_forward annotation-1"),
+        ("user_annotation", "FSDP::acme", "annotation-1"),
+        ("user_annotation", "FullyShardedDataParallel.forward", "FullyShardedDataParallel.forward"),
+        (
+            "cpu_op",
+            "torch.distributed.ddp.reducer::copy_bucket_to_grad",
+            "torch.distributed.ddp.reducer::copy_bucket_to_grad",
+        ),
+        ("cpu_op", "torch.distributed.ddp.reducer::acme", "library-1::operator-1"),
+    ],
+)
+def test_what_findings_know_by_its_name_is_still_known(category, name, shown):
+    assert Confidential()._names.of(category, name) == shown
 
 
 def test_a_frame_is_no_span_in_which_a_graph_is_built():

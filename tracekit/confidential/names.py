@@ -6,6 +6,7 @@ module a module, and a kernel is still known by the kind of its work.
 
 import _thread
 import builtins
+import gc
 import re
 
 from tracekit.confidential import public
@@ -40,6 +41,10 @@ _BACKEND = re.compile(r"((?:nccl|gloo|mpi|ucc|xccl|hccl):)(\w+)")
 _TIMED = re.compile(r"([\w.<>]+)( \(dynamo_timed\))")
 _PHASE = re.compile(r"(.*)_data: (?:.*, )?compile_id=(\S+)", re.DOTALL)
 _NODE = re.compile(r"(autograd::engine::evaluate_function: )(.*)", re.DOTALL)
+# What programs call the parts of a step themselves, and what PyTorch calls those of FSDP, before names of modules.
+_PART = re.compile(r"((?:##? *)?(?:\([BW]\)|backward\b|optim(?:izer)?\b|zero_grad\b))(.*)", re.DOTALL | re.IGNORECASE)
+_SHARDED = re.compile(r"((?:FSDP::|FullyShardedDataParallel\.)\w+)(.*)", re.DOTALL)
+_REDUCER = re.compile(r"torch\.distributed\.ddp\.reducer::\w+")
 _FX = re.compile(r"[\w.]*_compile(?:_\w+)?|Inductor\w*|CachingAutotuner\.\w+")
 _WORDS_OF_C = """
     anonymous auto bool char class clone const double enum false float half int lambda long namespace operator short
@@ -50,7 +55,7 @@ _OTHERS = {
     *("Context Sync", "Stream Sync", "Event Sync", "Stream Wait Event", "Device Sync", "Buffer Flush", "[memory]"),
     *("Lazy Function Loading", "Runtime Triggered Module Loading", "Command Buffer Full", "Instrumentation"),
     *("Resource", "Activity Buffer Request", "CUPTI Resource", "Unknown", "INVALID", "record_param_comms"),
-    *("DistributedDataParallel.forward", OWN_WAIT, *COMPILE_SPANS),
+    *("DistributedDataParallel.forward", "Python GC", OWN_WAIT, *COMPILE_SPANS),
 }
 # A word by which a kernel's kind is known, for a stand-in that has lost it.
 KINDS = {
@@ -166,7 +171,10 @@ class Names:
             return f"{self.of('cpu_op', phase[1])}_data: compile_id={compilation}"
         if node := _NODE.fullmatch(name):
             return f"{node[1]}{self._node(node[2])}"
-        return name if _FX.fullmatch(name) and public.is_of_libraries(name) else None
+        if (part := _PART.fullmatch(name)) or ((part := _SHARDED.fullmatch(name)) and public.is_of_libraries(part[1])):
+            return name if not part[2].strip(" #") else f"{part[1]} {self._stand_ins.of('annotation', name)}"
+        is_libraries = _FX.fullmatch(name) or _REDUCER.fullmatch(name)
+        return name if is_libraries and public.is_of_libraries(name) else None
 
     def graph(self, key: str) -> str:
         """What stands for the key of a compiled graph, which is computed from the user's code."""
@@ -233,5 +241,5 @@ class Names:
 
 
 def _is_builtin(name: str) -> bool:
-    owners = (builtins, str, bytes, list, dict, set, tuple, int, float, _thread.LockType)
+    owners = (builtins, str, bytes, list, dict, set, tuple, int, float, _thread.LockType, gc)
     return name in ("module", "PyCapsule") or any(name in dir(owner) for owner in owners)

@@ -61,6 +61,8 @@ class Places:
             return f"{resumed[1]}{self.function(file, plain_function(function))}{resumed[2]}"
         if graph_builder(f"{file}(1): {function}"):
             return self._builder(file, function)
+        if "collat" in function.lower():  # by which batches are known to be collated
+            return f"collate_{self._stand_ins.identifier('function', function)}"
         return self._stand_ins.of("function", function)
 
     def _builder(self, file: str, function: str) -> str:
@@ -68,7 +70,8 @@ class Places:
         is_told = graph_builder(f"{self.path(file)}(1): {function}") is not None
         if is_told and public.names_a_builder(function):
             return function
-        return f"neighbor_list_{self._stand_ins.identifier('function', function)}"
+        kind = "neighbor_sampler" if re.search("sampl|random_walk|subgraph", function) else "neighbor_list"
+        return f"{kind}_{self._stand_ins.identifier('function', function)}"
 
     def _path(self, path: str) -> str:
         if _is_pseudo(path):

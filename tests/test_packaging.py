@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -91,6 +92,14 @@ def test_nobody_is_told_to_install_another_tool(folder: str) -> None:
     texts = {file: file.read_text() for file in files if file.is_file()}
     wrong = re.compile(r"(?:install|uvx|pipx run|--with|--spec) '?tracekit\b(?!-torch)|(?<![\w/-])tracekit\[\w")
     assert [str(file) for file, text in texts.items() if wrong.search(text)] == []
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="a source distribution was unpacked")
+def test_the_source_distribution_has_all_that_tests_read() -> None:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    there = {path.partition("/")[0] for path in listed.splitlines() if not path.startswith(".")}
+    packed = tomllib.loads(PROJECT_TEXT)["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    assert there - {*packed} == {"LICENSE", "pyproject.toml"}  # which hatchling adds
 
 
 def described(monkeypatch: pytest.MonkeyPatch, source: str) -> dict[str, Any]:

@@ -84,6 +84,17 @@ def test_every_python_that_is_promised_is_tested() -> None:
     assert tested == {"test": promised, "release": promised, "newest": [promised[0], promised[-1]]}
 
 
+@pytest.mark.skipif(not WORKFLOWS, reason="a source distribution was unpacked without .github")
+def test_every_action_is_used_in_one_version_and_by_one_that_runs_on_todays_node() -> None:
+    files = [*WORKFLOWS, ROOT / "action.yml", ROOT / "docs" / "checks.md"]
+    used = {each for file in files for each in re.findall(r"uses: (actions/\S+)@(\S+)", file.read_text())}
+    # Earlier ones ask for Node 20, which runners no longer have.
+    first = {"checkout": 5, "setup-python": 6, "upload-artifact": 6, "download-artifact": 7}
+    assert {name.removeprefix("actions/") for name, _ in used} == {*first}
+    assert len(used) == len(first)
+    assert all(int(version.removeprefix("v")) >= first[name.removeprefix("actions/")] for name, version in used)
+
+
 @pytest.mark.parametrize("folder", ["tracekit", "docs", "recipes", "packaging", ".github", "."])
 def test_nobody_is_told_to_install_another_tool(folder: str) -> None:
     """The name `tracekit` on PyPI is not this tracekit."""

@@ -5,6 +5,7 @@ import json
 from itertools import count
 from pathlib import Path
 
+from msgspec import inspect
 from msgspec.structs import replace
 
 from tests.watched.written import FACTS, MS, steps, write
@@ -21,6 +22,38 @@ def secret() -> str:
         number, digit = divmod(number, 26)
         letters = chr(ord("a") + digit) + letters
     return STEM + letters
+
+
+def filled(kind: inspect.Type) -> object:
+    """A value of a type of msgspec's in which every text is a secret, those of fields that will be added, too."""
+    match kind:
+        case inspect.StrType():
+            return secret()
+        case inspect.IntType(ge=least, gt=below):
+            return max(least or 0, 0 if below is None else below + 1, 1)
+        case inspect.FloatType():
+            return 1.5
+        case inspect.BoolType():
+            return True
+        case inspect.LiteralType(values=values):
+            return values[0]
+        case inspect.AnyType():
+            return {secret(): [secret(), {secret(): secret()}]}
+        case inspect.Metadata(type=inner):
+            return filled(inner)
+        case inspect.UnionType(types=kinds):
+            return filled(next(one for one in kinds if not isinstance(one, inspect.NoneType)))
+        case inspect.ListType(item_type=inner):
+            return [filled(inner)]
+        case inspect.TupleType(item_types=kinds):
+            return [filled(inner) for inner in kinds]
+        case inspect.NamedTupleType(fields=fields):
+            return [filled(field.type) for field in fields]
+        case inspect.DictType(key_type=key, value_type=inner):
+            return {filled(key): filled(inner)}
+        case inspect.StructType(fields=fields):
+            return {field.encode_name: filled(field.type) for field in fields}
+    raise TypeError(kind)
 
 
 def _event(cat, name, start, length, tid=1, pid=1, **args):

@@ -9,10 +9,12 @@ import zipfile
 import zlib
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from msgspec import convert, inspect, to_builtins
 from real import trace_path
 
-from tests.confidential.planted import STEM, secret, write_run, write_trace, write_watch
+from tests.confidential.planted import STEM, filled, secret, write_run, write_trace, write_watch
 from tracekit.base.disclosure import confidential
 from tracekit.cli import main
 from tracekit.confidential import Confidential, public
@@ -21,11 +23,15 @@ from tracekit.faces.shared.document import as_document, as_json
 from tracekit.findings.tried import REMEDIES
 from tracekit.profile import open_subject
 from tracekit.report import report
+from tracekit.run import Run
 from tracekit.trace import Trace
+from tracekit.trace.reading.event_details import COMMUNICATIONS, NOTES
+from tracekit.trace.schema import TRACKS
 from tracekit.trace.storing import cache
 from tracekit.vocabulary.graph_building import graph_builder
 from tracekit.vocabulary.kernel_class import kernel_class
-from tracekit.vocabulary.lines_file import lines_path
+from tracekit.vocabulary.lines_file import LinesFile, lines_path
+from tracekit.watched.record import Facts
 
 FACES = {
     "text": "report {run} --confidential --full --format text -o {out}/page.txt",
@@ -133,6 +139,41 @@ def test_secrets_are_found_where_nothing_is_hidden(run, tmp_path, capsys):
         command = FACES[face].replace("--confidential ", "")
         assert main(command.format(run=run, out=out).split()) == 0
         assert len(leaks(out)) > 5, face
+
+
+def shown_secrets(value, path=""):
+    """Where the secrets are that are left in what was hidden."""
+    if isinstance(value, dict):
+        for key, one in value.items():
+            yield from [f"{path}.KEY"] if STEM in str(key) else []
+            yield from shown_secrets(one, f"{path}.{key}")
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from shown_secrets(one, path)
+    elif isinstance(value, str) and STEM in value:
+        yield path
+
+
+@pytest.mark.parametrize(
+    ("kind", "hide", "left"),
+    [
+        (Run, Confidential.run, r"\.variants(\.ranks)?\.traces\.\w+|\.variants\.measured\.passes\.trace"),  # are opened
+        (Facts, Confidential.watched, r"\.schema|\.job|\.loader"),  # which nobody shows
+        (LinesFile, Confidential.lines, r"\.schema|\.code"),  # the kinds of its instructions, which nobody shows
+    ],
+)
+def test_every_text_of_an_input_is_hidden_whatever_is_added_to_it(kind, hide, left):
+    value = convert(filled(inspect.type_info(kind)), kind)
+    assert len([*shown_secrets(to_builtins(value))]) >= 10
+    remains = {*shown_secrets(to_builtins(hide(Confidential(), value)))}
+    assert [path for path in remains if not re.fullmatch(left, path)] == []
+
+
+def test_every_text_beside_the_events_of_a_trace_is_hidden():
+    traces, beside = Confidential()._traces, (TRACKS, NOTES, COMMUNICATIONS)
+    for schema in beside:
+        texts = {field.name: [secret()] for field in schema if field.type == pa.string()}
+        assert not [*shown_secrets(traces._table(pa.table(texts)).to_pydict())]
 
 
 def test_a_bare_trace(tmp_path, capsys):

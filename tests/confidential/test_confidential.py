@@ -14,6 +14,7 @@ import pytest
 from msgspec import convert, inspect, to_builtins
 from real import trace_path
 
+from tests.confidential.people import PEOPLE
 from tests.confidential.planted import STEM, filled, secret, write_run, write_trace, write_watch
 from tracekit.base.disclosure import confidential
 from tracekit.cli import main
@@ -403,6 +404,10 @@ def test_what_cannot_be_hidden_is_refused(options, why, run, tmp_path, capsys, m
     assert not [path for path in tmp_path.iterdir() if path.name != "log"]
 
 
+def test_no_list_of_public_words_has_people():
+    assert not PEOPLE & (public.names("message words") | public.names("kernel words"))
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_stand_in_of_a_kernel_keeps_its_kind(kind):
     assert kernel_class(f"kernel-1_{KINDS[kind]}") == kind
@@ -535,6 +540,7 @@ def test_an_address_is_no_name_of_a_library():
         ("python train --token 12345 -user=root", "python train option-1 option-2"),
         ("No such file: '/data/graph list/of names.csv'", "No such file: '/file-1'"),
         ("KeyError: 'name'", "KeyError: 'name_1'"),
+        ("Alice of Google and bob", "name-1 of name-2 and name-3"),
         ("L['self'] == 'graph'  # return graph(node)", "L['name_1'] == 'name_2'  # …"),
         (
             "L['self'].size()[0] == 4  # return graph(node)  # /home/me/x.py:3 in forward",

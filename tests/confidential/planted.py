@@ -72,6 +72,7 @@ def _step(k, user):
     events += [_event("python_function", user["built in"], t + 4, 3_800)]
     events += [_event("user_annotation", user["annotation"], t + 5, 3_700)]
     events += [_event("python_function", user["typed"], t + 4_001, 90)]
+    events += [_event("python_function", user["builder"], t + 6_300, 600)]
     events += [_event("user_annotation", user["optimizer"], t + 4_100, 1_000)]
     events[-1]["args"] |= {"Input type": [secret()], "Concrete Inputs": [secret()], "Call stack": secret()}
     events += [_event("cpu_op", "aten::mm", t + 100, 900), _event("cpu_op", user["operator"], t + 1_100, 900)]
@@ -100,6 +101,7 @@ def write_trace(path: Path, steps: int = 4, rank: int = 0) -> Path:
         "installed": f"/opt/{secret()}/lib/python3.11/site-packages/{secret()}/{secret()}.py(3): {secret()}",
         "built in": f"<built-in method {secret()} of {secret()} object at 0x7f3e5d4c2b1a>",
         "typed": f"<stdin>(1): {secret()}",
+        "builder": f"/home/{secret()}/{secret()}.py(30): build_neighbor_list_{secret()}",
         "annotation": f"## {secret()} of {secret()} ##",
         "optimizer": f"Optimizer.step#{secret()}.step",
         "operator": f"{secret()}::{secret()}",

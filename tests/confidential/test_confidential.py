@@ -133,6 +133,12 @@ def test_all_that_a_report_hides_is_counted_in_its_note(run):
     assert told == [hider.sentence()]
 
 
+def test_what_builds_graphs_is_told_by_a_stand_in(run, capsys):
+    assert main(["report", str(run), "--confidential", "--full"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert re.search(r"Building graphs takes 600 µs [^:]*: neighbor_list_function_\d+ at file-\d+\.py:\d+", text)
+
+
 def test_secrets_are_found_where_nothing_is_hidden(run, tmp_path, capsys):
     for face in ("html", "xlsx", "parquet", "speedscope", "csv", "json"):
         out = tmp_path / face

@@ -150,8 +150,11 @@ def test_what_could_not_be_told_fails_or_warns(tmp_path, could_not_tell, code):
     assert "    tracekit: " in (tmp_path / "summary.md").read_text()
 
 
-def test_a_wrong_word_is_refused(tmp_path):
-    assert ran("Check", tmp_path, could_not_tell="maybe").returncode == 2
+@pytest.mark.parametrize("wrong", [{"could_not_tell": "maybe"}, {"keep": "yes"}], ids=str)
+def test_a_wrong_word_is_refused(tmp_path, wrong):
+    done = ran("Check", tmp_path, **wrong)
+    assert done.returncode == 2
+    assert done.stdout.startswith("::error::")
 
 
 def test_inputs_are_never_run(tmp_path):

@@ -3,7 +3,7 @@
     python -m tests.proof [--thorough] [--tests FILE] [--page]
 
 The quick set takes some ten minutes on two quiet cores; `--thorough` takes hours: more examples, worlds and captures.
-`--tests` takes what a run of all tests recorded, `python -m pytest -p tests.proof.plugin --proof FILE`, in place of a
+`--tests` takes what a run of all tests recorded, `python -m pytest -p tests.proof.plugin --proof=FILE`, in place of a
 run of its own. `--page` runs nothing, and writes the page from the figures of the last run. Exits with 1 if a test
 failed.
 """

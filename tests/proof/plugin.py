@@ -1,6 +1,6 @@
 """A pytest plugin that writes how each test ended, its figures and its generated examples to a file.
 
-python -m pytest -p tests.proof.plugin --proof FILE
+python -m pytest -p tests.proof.plugin --proof=FILE
 """
 
 from __future__ import annotations

@@ -111,6 +111,18 @@ def test_the_first_step_of_each_epoch_is_periodic_after_three():
     assert not worse.period
 
 
+@pytest.mark.parametrize("noise", ["gauss 10 %", "t with 3 degrees of freedom, 1 %", "every 10th 3 times as long"])
+def test_at_a_glance_the_same_is_said(noise):
+    judged, glanced = Usual(), Usual()
+    seen = 0
+    for number, usual_ns in enumerate(loop(QUIET[noise], 3_000, MS // 2)):
+        step = a_step(number, usual_ns + (7 * MS if number % 97 == 96 else 0))
+        verdict = glanced.at_a_glance(number, step.step_ns)
+        seen += verdict is not None
+        assert judged.judge(step) == (glanced.judge(step) if verdict is None else verdict)
+    assert seen > 1_500
+
+
 def test_what_was_not_timed_is_not_judged():
     usual = Usual()
     for number in range(100):

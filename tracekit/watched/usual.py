@@ -78,7 +78,7 @@ class Usual:
         self._trend = _Trend()
 
     def at_a_glance(self, number: int, step_ns: int) -> Verdict | None:
-        """The verdict on a step that is not slow and need not be learnt from; None if it has to be judged."""
+        """What `judge` says of a step that is not slow, if nothing is learnt from it; None if it has to be judged."""
         is_usual = 0 <= step_ns <= self._quiet.limit_ns and not self._is_after_slow
         return self._quiet if is_usual and number * _SPREADING % _HASHES >= self._share else None
 
@@ -86,9 +86,6 @@ class Usual:
         """The verdict on a step, which then belongs to what is usual. Steps that were traced are not to be judged, nor
         those in which something apart from a step happened."""
         number, step_ns = step.number, step.step_ns
-        verdict = self.at_a_glance(number, step_ns)
-        if verdict is not None:
-            return verdict
         if step_ns < 0:
             return Verdict()
         verdict = self._quiet
@@ -120,9 +117,8 @@ class Usual:
         """The step belongs to what is usual from now on; whether steps have lengthened."""
         step_ns, is_known = step.step_ns, self._quiet.limit_ns != UNKNOWN
         lengthened = is_known and self._trend.lengthened(step_ns)
-        if (
-            len(self._level.ordered) >= FIRST_LEVEL and not verdict.period
-        ):  # the others stay comparable with one another
+        # Without periodic steps, the others stay comparable with one another.
+        if len(self._level.ordered) >= FIRST_LEVEL and not verdict.period:
             self._ratios.add(step_ns / self._level_ns())
         self._level.add(step_ns)
         self._recent.append(step)

@@ -20,6 +20,7 @@ from tracekit.profile import open_subject
 from tracekit.profile.compare import compare
 from tracekit.report import report as make_report
 from tracekit.report.sections.breakdowns import of_view
+from tracekit.report.sections.headline import pays_off
 
 
 @pytest.fixture
@@ -194,3 +195,9 @@ def test_a_run_without_its_recordings_of_compiling_keeps_its_other_figures(tmp_p
     assert [each.means for each in report.profiles] == [each.means for each in whole.profiles]
     told = [note for note in report.notes if note.kind == "health" and "its first steps cannot be shown" in note.text]
     assert [note.variants for note in told] == [(each.name,) for each in report.profiles]
+
+
+def test_compiling_pays_off_at_once_where_the_baseline_was_compiled_too():
+    assert pays_off("8.57 s", 0.2).endswith("it pays off from the first step on.")
+    assert pays_off("8.57 s", 7.0) == "Compiling cost 8.57 s: it breaks even after 7 steps."
+    assert pays_off("8.57 s", float("inf")) == "Compiling cost 8.57 s, which never pays off."

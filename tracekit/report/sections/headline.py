@@ -286,6 +286,8 @@ def pays_off(cost: str, steps: float) -> str:
     """A sentence that says after how many steps compiling has paid off."""
     if steps == float("inf"):
         return f"Compiling cost {cost}, which never pays off."
+    if not round(steps):  # the baseline was compiled as well, and its start was no shorter
+        return f"Compiling cost {cost}, with a start no slower than the baseline's: it pays off from the first step on."
     return f"Compiling cost {cost}: it breaks even after {count(round(steps))} steps."
 
 

@@ -13,6 +13,7 @@ from torch.utils.data._utils import worker as torch_worker
 
 from tracekit.capture.child.loaders import RecordedLoaders
 from tracekit.loading.record import read_all
+from tracekit.loading.recorder import WorkerRecorder
 from tracekit.loading.stalls import Loading
 
 SLOW_S = 0.02
@@ -181,6 +182,18 @@ def test_objects_that_cannot_be_asked_for_their_size_end_nothing(tmp_path, kind)
     loader = DataLoader(Samples(kind), batch_size=1, num_workers=1, collate_fn=first)
     batches, records = recorded(tmp_path, loader)
     assert len(batches) == 24
+    assert len(workers_of(records)[0].batches) == 24
+
+
+def test_the_last_batch_is_recorded_although_the_loop_has_it_and_ends_the_worker(tmp_path, monkeypatch):
+    noted_at_once = WorkerRecorder._sent
+
+    def noted_late(recorder):
+        time.sleep(0.01)
+        noted_at_once(recorder)
+
+    monkeypatch.setattr(WorkerRecorder, "_sent", noted_late)
+    _, records = recorded(tmp_path, DataLoader(Samples(torch.tensor), num_workers=1))
     assert len(workers_of(records)[0].batches) == 24
 
 

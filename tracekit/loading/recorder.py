@@ -24,6 +24,7 @@ from tracekit.vocabulary.code_owner import GENERATED, PYTHON, TORCH, TRACEKIT, U
 _EVERY_S = 0.005
 _MOST_OF_TIME = 0.003  # that the sampler itself may compute; to make way for it costs the worker about as much again
 _CHECKED_EVERY = 16  # samples
+_LAST_SENT_WITHIN_S = 0.1  # what nobody receives is never sent
 _MOST_OF_PATH, _MOST_OF_NAME = 160, 60  # characters: the end is kept
 _MOST_LOOKED_AT = 256  # objects of a batch, in which its tensors are looked for
 _MOST_SIZE = 1 << 62  # bytes: an array that repeats one number may claim any
@@ -80,6 +81,12 @@ class WorkerRecorder:
 
         return collate_noted
 
+    def finish(self) -> None:
+        """Let the thread that sends note the last batch: the loop may have it, and end this process, before that."""
+        given_up_s = time.monotonic() + _LAST_SENT_WITHIN_S
+        while self._unsent and time.monotonic() < given_up_s:
+            time.sleep(0.001)
+
     def _got(self, entry: Any) -> Any:
         if type(entry) is tuple and len(entry) == 2 and isinstance(entry[0], int):
             self._began_ns = time.time_ns()
@@ -105,12 +112,13 @@ class WorkerRecorder:
             self._pickling_ns = time.time_ns()
 
     def _sent(self) -> None:
-        _, batch = self._unsent.popleft()
+        _, batch = self._unsent[0]
         if batch is not None:
             pickling_ns = max(self._pickling_ns, batch.made_ns)
             sending_ns = max(self._sending_ns, pickling_ns)
             sent_ns = max(time.time_ns(), sending_ns)
             self._record.batches.append(batch._replace(pickling_ns=pickling_ns, sending_ns=sending_ns, sent_ns=sent_ns))
+        self._unsent.popleft()
 
 
 class _Pickler(NamedTuple):

@@ -97,6 +97,7 @@ class _WorkerLoop:
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         bound = inspect.signature(_worker_loop).bind(*args, **kwargs)
         given = bound.arguments
+        recorder = None
         try:
             recorder = WorkerRecorder(
                 Path(self._folder), worker=given["worker_id"], workers=given["num_workers"], rank=self._rank
@@ -106,3 +107,5 @@ class _WorkerLoop:
         except Exception as error:  # a worker must not end because it is recorded
             _log.warning("what a worker of the data loader does is not recorded: %s", error)
         _worker_loop(*bound.args, **bound.kwargs)
+        if recorder is not None:
+            recorder.finish()

@@ -14,7 +14,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from tracekit.watched import Cause, Flag, Record
-from tracekit.watching import clocks, observation, tally, watch
+from tracekit.watching import clocks, loop, observation, sources, tally, watch
 
 USUAL_S, SLOW_S = 0.004, 0.06
 HIDDEN_BY_PREFETCHING = 4  # times as long, a batch of a worker is late, although others are ready
@@ -45,13 +45,20 @@ class Real:
 class Clocks:
     """Clocks that only move when they are set; each step scatters by a few percent."""
 
-    def __init__(self, monkeypatch):
+    def __init__(self, monkeypatch, kind=tally.Tally):
         self.host_ns = self.core_ns = self.queued_ns = 0
         self._draw = random.Random(0)
-        for module in (observation, tally):
+        for module in (observation, sources, tally):
             monkeypatch.setattr(module, "perf_counter_ns", lambda: self.host_ns)
         monkeypatch.setattr(clocks.time, "thread_time_ns", lambda: self.core_ns)
         monkeypatch.setattr(clocks.ThreadClock, "_queued", lambda _: self.queued_ns)
+
+        def make():
+            made = kind()
+            made.clock = lambda which: (self.host_ns, self.core_ns, self.queued_ns)[which]
+            return made
+
+        monkeypatch.setattr(loop, "Tally", make)
 
     def sleep(self, seconds):
         self.host_ns += self._scattered(seconds)

@@ -9,6 +9,7 @@ import pytest
 from tracekit.watched.record import UNKNOWN
 from tracekit.watching import clocks
 from tracekit.watching.clocks import EVENTS, GpuClock, HostClock, ThreadClock
+from tracekit.watching.tally import PlainTally
 
 
 class Gpu:
@@ -124,7 +125,7 @@ def test_on_the_host_a_step_takes_what_the_host_takes():
 
 
 def test_a_threads_clock_tells_work_from_sleep():
-    clock = ThreadClock()
+    clock = ThreadClock(PlainTally())
     began = time.perf_counter_ns()
     until = time.thread_time() + 0.03
     while time.thread_time() < until:
@@ -161,7 +162,7 @@ class System:
 
 def test_of_short_steps_the_system_is_asked_now_and_then(monkeypatch):
     system = System(monkeypatch)
-    clock = ThreadClock()
+    clock = ThreadClock(PlainTally())
     told = [system.step(clock, 600) for _ in range(8)]
     assert told == [*[(UNKNOWN, UNKNOWN)] * 3, (600_000, 0)] * 2  # 0.6 + 0.6 + 0.6 ms are less than 2 ms
     assert system.reads == 3
@@ -176,8 +177,8 @@ def test_of_short_steps_the_system_is_asked_now_and_then(monkeypatch):
 @pytest.mark.skipif(not os.path.exists(clocks._SCHEDSTAT), reason="the system does not tell")
 def test_what_short_waits_for_a_core_add_up_to_is_not_the_next_steps(monkeypatch):
     system = System(monkeypatch)
-    clock = ThreadClock()
-    clock._file = max(clock._file, 0)
+    clock = ThreadClock(PlainTally())
+    clock._kept.schedstat = max(clock._kept.schedstat, 0)
     for _ in range(200):
         system.step(clock, 3_000, queued_us=300)
     on_core, queued = system.step(clock, 3_000, off_us=50_000)
@@ -188,7 +189,7 @@ def test_what_short_waits_for_a_core_add_up_to_is_not_the_next_steps(monkeypatch
 
 def test_a_threads_clock_can_be_asked_when_its_thread_has_ended():
     made = []
-    thread = threading.Thread(target=lambda: made.append(ThreadClock()))
+    thread = threading.Thread(target=lambda: made.append(ThreadClock(PlainTally())))
     thread.start()
     thread.join()
     (clock,) = made

@@ -6,19 +6,24 @@ import torch
 from tests.watching import planted
 from tracekit.watched import Cause, Flag, Record
 from tracekit.watching import watch
+from tracekit.watching.tally import PlainTally, Tally
+
+KINDS = pytest.mark.parametrize("kind", [Tally, PlainTally])  # the same where nothing is compiled
 
 
+@KINDS
 @pytest.mark.parametrize("cause", ["sleep", "batch", "compilation", "collection", "work", "core"])
-def test_slow_steps_are_caught_with_their_cause(tmp_path, monkeypatch, cause):
+def test_slow_steps_are_caught_with_their_cause(tmp_path, monkeypatch, cause, kind):
     count = planted.FIRST + 6 * planted.EVERY
-    found = planted.trained(tmp_path, cause, count, planted.Clocks(monkeypatch))
+    found = planted.trained(tmp_path, cause, count, planted.Clocks(monkeypatch, kind))
     assert found.planted == found.caught == found.right == 5
     assert found.alarms == 0
     assert found.quiet > 200
 
 
-def test_a_list_that_grows_is_a_trend(tmp_path, monkeypatch):
-    pace = planted.Clocks(monkeypatch)
+@KINDS
+def test_a_list_that_grows_is_a_trend(tmp_path, monkeypatch, kind):
+    pace = planted.Clocks(monkeypatch, kind)
     parameter = torch.nn.Parameter(torch.ones(4))
     optimizer = torch.optim.SGD([parameter], lr=1e-3)
     kept = []
@@ -34,8 +39,9 @@ def test_a_list_that_grows_is_a_trend(tmp_path, monkeypatch):
     assert not told[0].flags & Flag.SLOW
 
 
-def test_a_quiet_loop_raises_no_alarm(tmp_path, monkeypatch):
-    pace = planted.Clocks(monkeypatch)
+@KINDS
+def test_a_quiet_loop_raises_no_alarm(tmp_path, monkeypatch, kind):
+    pace = planted.Clocks(monkeypatch, kind)
     parameter = torch.nn.Parameter(torch.ones(4))
     optimizer = torch.optim.SGD([parameter], lr=1e-3)
     with watch(tmp_path, traces_per_hour=0):

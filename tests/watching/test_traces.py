@@ -14,8 +14,9 @@ import torch
 
 from tests.watching.small_training import Training, forked_training, record, steps
 from tracekit.watched import Cause, Flag, registry
-from tracekit.watching import observation, tracer, watch
+from tracekit.watching import loop, observation, tracer, watch
 from tracekit.watching.clocks import HostClock
+from tracekit.watching.tally import PlainTally
 
 
 def traces(folder):
@@ -230,6 +231,7 @@ class Behind(HostClock):
 
 def test_a_trace_is_named_after_the_slow_step_that_is_known_later(tmp_path, monkeypatch):
     monkeypatch.setattr(observation, "HostClock", Behind)
+    monkeypatch.setattr(loop, "Tally", PlainTally)
     training = Training()
     with watch(tmp_path, traces_per_hour=2, trace_steps=1):
         steady(training, 100)

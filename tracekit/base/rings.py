@@ -35,6 +35,16 @@ class Ring(Generic[Entry]):
         packed.pack_into(memory, self._at + count % self._capacity * packed.size, *entry)
         _COUNT.pack_into(memory, count_at, count + 1)
 
+    def amend(self, index: int, entry: Sequence[int]) -> None:
+        """Write an entry over the one before which `index` ever were written."""
+        packed = self._packed
+        packed.pack_into(self._memory, self._at + index % self._capacity * packed.size, *entry)
+
+    @property
+    def place(self) -> tuple[mmap.mmap, int, int, int]:
+        """For who writes it without our help: the file, where in it the count and the entries are, and how many fit."""
+        return self._memory, self._count_at, self._at, self._capacity
+
     @property
     def count(self) -> int:
         """How many entries were ever written."""

@@ -91,17 +91,30 @@ class Usual:
         verdict = self._quiet
         if UNKNOWN != verdict.limit_ns < step_ns:
             verdict = self._beyond(number, step_ns)
-        is_learnt = self._is_after_slow or number * _SPREADING % _HASHES < self._share
-        self._is_after_slow = verdict.slow
-        if is_learnt and self._learn(step, verdict) and not verdict.slow and not verdict.period:
-            self._trend.tell()
-            verdict = verdict._replace(trend=True)
-        return verdict
+        return self._learnt_from(step, verdict)
+
+    def learn(self, step: Step) -> Verdict:
+        """The verdict on a step that was not longer than the limit when it ended, where later limits are of no matter;
+        the step then belongs to what is usual."""
+        return self._learnt_from(step, self._quiet)
+
+    @property
+    def quiet(self) -> Verdict:
+        """The verdict on the next steps that are not slow; without a limit, if each of them has to be judged."""
+        return Verdict() if self._is_after_slow else self._quiet
 
     @property
     def typical(self) -> Step:
         """What each part of a step usually takes."""
         return typical(self._recent)
+
+    def _learnt_from(self, step: Step, verdict: Verdict) -> Verdict:
+        is_learnt = self._is_after_slow or step.number * _SPREADING % _HASHES < self._share
+        self._is_after_slow = verdict.slow
+        if is_learnt and self._learn(step, verdict) and not verdict.slow and not verdict.period:
+            self._trend.tell()
+            verdict = verdict._replace(trend=True)
+        return verdict
 
     def _beyond(self, number: int, step_ns: int) -> Verdict:
         """The verdict on a step beyond the limit."""

@@ -13,6 +13,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from tracekit.capture.device import gpu
 from tracekit.watched.record import UNKNOWN
+from tracekit.watching.tally import Tally
 
 EVENTS = 64  # steps that the host may be ahead of the GPU
 _SCHEDSTAT = "/proc/thread-self/schedstat"  # Linux: ns on a core, ns ready without one, turns
@@ -111,17 +112,17 @@ class GpuClock(Generic[_Step]):
 
 
 class ThreadClock:
-    """How long this thread had a core in a step, and how long it was ready without one."""
+    """How long this thread had a core in a step, and how long it was ready without one; kept in a tally."""
 
-    def __init__(self) -> None:
-        self._file = -1
+    def __init__(self, tally: Tally) -> None:
+        self._kept = tally
         with suppress(OSError):  # only Linux tells
-            self._file = os.open(_SCHEDSTAT, os.O_RDONLY | os.O_CLOEXEC)
-        self._processor_ns = time.thread_time_ns()
-        self._queued_ns = 0  # as the file told last
-        self._queued_ns = self._queued()
-        self._unread_ns = 0  # what has passed since the processor time was read
-        self._off_core_ns = 0  # since the file was read
+            tally.schedstat = os.open(_SCHEDSTAT, os.O_RDONLY | os.O_CLOEXEC)
+        tally.processor_ns = time.thread_time_ns()
+        tally.queued_ns = 0  # as the file told last
+        tally.queued_ns = self._queued()
+        tally.unread_ns = 0  # what has passed since the processor time was read
+        tally.off_core_ns = 0  # since the file was read
 
     def passed(self, host_ns: int) -> tuple[int, int]:
         """Both in ns, of the step that took the last `host_ns`; UNKNOWN where the system was asked shortly before. When
@@ -130,30 +131,32 @@ class ThreadClock:
         The second is also UNKNOWN where the system does not tell, and not asked for where it is short: a thread that
         had a core nearly all the time cannot have waited for one. What such steps leave out adds up to no more than
         is short: otherwise, a step that sleeps would be told to have waited for all that earlier ones waited for."""
-        unread_ns = self._unread_ns + host_ns
+        kept = self._kept
+        unread_ns = kept.unread_ns + host_ns
         if unread_ns < _UNREAD_NS:
-            self._unread_ns = unread_ns
+            kept.unread_ns = unread_ns
             return UNKNOWN, UNKNOWN
         processor_ns = time.thread_time_ns()
-        had_core_ns = processor_ns - self._processor_ns
-        on_core = max(had_core_ns - self._unread_ns, 0)
-        self._off_core_ns += max(unread_ns - had_core_ns, 0)
-        self._processor_ns, self._unread_ns = processor_ns, 0
-        if self._off_core_ns < _SHORT_NS:
+        had_core_ns = processor_ns - kept.processor_ns
+        on_core = max(had_core_ns - kept.unread_ns, 0)
+        kept.off_core_ns += max(unread_ns - had_core_ns, 0)
+        kept.processor_ns, kept.unread_ns = processor_ns, 0
+        if kept.off_core_ns < _SHORT_NS:
             return on_core, 0
-        self._off_core_ns = 0
-        if self._file < 0:
+        kept.off_core_ns = 0
+        if kept.schedstat < 0:
             return on_core, UNKNOWN
-        before, self._queued_ns = self._queued_ns, self._queued()
-        return on_core, max(min(self._queued_ns - before, host_ns - on_core), 0)
+        before, kept.queued_ns = kept.queued_ns, self._queued()
+        return on_core, max(min(kept.queued_ns - before, host_ns - on_core), 0)
 
     def close(self) -> None:
         """Close the system's file."""
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+        if self._kept.schedstat >= 0:
+            os.close(self._kept.schedstat)
+            self._kept.schedstat = -1
 
     def _queued(self) -> int:
+        kept = self._kept
         with suppress(OSError):  # the thread has ended, and another one asks
-            return int(os.pread(self._file, _BYTES, 0).split()[1]) if self._file >= 0 else 0
-        return self._queued_ns
+            return int(os.pread(kept.schedstat, _BYTES, 0).split()[1]) if kept.schedstat >= 0 else 0
+        return kept.queued_ns

@@ -25,6 +25,7 @@ class History:
     def __init__(self, record: Record) -> None:
         self.record = record
         self._usual = Usual()
+        self._told = 0  # steps in the record that were added here, or caught up with
         self.usual_ns, self.limit_ns = 0, _NEVER  # of steps, as of the last one that was judged
         self._minute = _OpenMinute()
         self._summed = 0  # steps, up to the last summary
@@ -35,7 +36,7 @@ class History:
         flags = seen[-1]
         if not flags and (verdict := self._usual.at_a_glance(seen[0], step_ns)) is not None:
             entry = (seen[0], seen[1], step_ns, *seen[2:-1], verdict.usual_ns, verdict.limit_ns, 0, 0)
-            self.record.steps.append(entry)
+            self._write(entry)
             self._minute.add(entry, slow=False)
             return ""
         step = Step._make((seen[0], seen[1], step_ns, *seen[2:-1], *_NOT_JUDGED))
@@ -43,22 +44,50 @@ class History:
         verdict = _NO_VERDICT if flags else self._usual.judge(step)
         if verdict.limit_ns != UNKNOWN:
             self.usual_ns, self.limit_ns = verdict.usual_ns, verdict.limit_ns
-        if verdict.slow or verdict.trend:
-            cause = Cause.TREND if verdict.trend else cause_of(step, self._usual.typical)
-            if verdict.slow:
-                flags |= _SLOW
+        if verdict.slow:
+            flags |= _SLOW
+            cause = cause_of(step, self._usual.typical)
             if may_trace():
                 flags |= _TRIGGERED
-                reason = cause.name.lower() if verdict.trend else f"slow-{cause.name.lower().replace('_', '-')}"
+                reason = f"slow-{cause.name.lower().replace('_', '-')}"
+        elif verdict.trend:
+            flags, cause, reason = self._trend(may_trace)
         elif verdict.period:
             flags |= _PERIODIC
         entry = (*step[:-4], verdict.usual_ns, verdict.limit_ns, flags, cause)
         if cause or verdict.slow:
             self.record.slow.append(entry)
-        self.record.steps.append(entry)
+        self._write(entry)
         if not flags & _TRACED and step_ns != UNKNOWN:
             self._minute.add(step, verdict.slow)
         return reason
+
+    def catch_up(self, may_trace: Callable[[], bool]) -> tuple[str, int]:
+        """Take in the steps that the tally has written to the record since. Returns why the next steps are to be
+        traced, and after which one; empty if they are not."""
+        first, self._told = self._told, self.record.steps.count
+        reason, after = "", 0
+        for step in self.record.steps.entries(since=first) if first < self._told else ():
+            self._minute.add(step, slow=False)
+            if self._usual.learn(step).trend:
+                flags, cause, reason = self._trend(may_trace)
+                after, entry = step.number, (*step[:-2], flags, cause)
+                self.record.slow.append(entry)
+                self.record.steps.amend(step.number, entry)
+        return reason, after
+
+    @property
+    def quiet(self) -> Verdict:
+        """See Usual."""
+        return self._usual.quiet
+
+    def _trend(self, may_trace: Callable[[], bool]) -> tuple[int, Cause, str]:
+        cause = Cause.TREND
+        return (_TRIGGERED, cause, cause.name.lower()) if may_trace() else (0, cause, "")
+
+    def _write(self, entry: Sequence[int]) -> None:
+        self.record.steps.append(entry)
+        self._told += 1
 
     def end_minute(self) -> None:
         """Write the minute that is over, if any step ended in it."""

@@ -18,7 +18,8 @@ from tracekit.capture.child.step_ends import StepEnds
 from tracekit.vocabulary import step_marks
 from tracekit.watching import process
 from tracekit.watching.observation import Observation, slug
-from tracekit.watching.tally import Batches, Sources, Tally
+from tracekit.watching.sources import Batches, Sources
+from tracekit.watching.tally import Tally
 from tracekit.watching.tracer import Tracer
 
 _Item = TypeVar("_Item")
@@ -67,7 +68,7 @@ class Watch:
         self._observation: Observation | None = None  # while it watches
         self._over: Path | None = None  # the record of a watch that is over
         self._undo = ExitStack()  # takes away all that was put into torch and Python
-        self._has_marks = bool(step)  # optimizers end no steps
+        self._sources.tally.has_marks = bool(step)
 
     def __enter__(self) -> "Watch":
         return self
@@ -83,8 +84,10 @@ class Watch:
 
     def step(self) -> None:
         """End a step; what follows belongs to the next one."""
-        self._has_marks = True
-        self._ended(None)
+        tally = self._sources.tally
+        tally.has_marks = True
+        if not tally.end(None):
+            self._ended(None)
 
     def apart(self) -> None:
         """Mark the current step: something that is no step happens in it, such as an evaluation."""
@@ -93,11 +96,11 @@ class Watch:
     def snap(self, reason: str = "snap") -> None:
         """Trace the steps that follow the current one. The reason becomes part of the trace's name."""
         if self._observation is not None:
-            self._observation.reason = slug(reason)
+            self._observation.ask(slug(reason))
 
     def batches(self, loader: Iterable[_Item]) -> Iterable[_Item]:
         """The loader; how long the loop waits for each of its batches is noted. DataLoaders need no such wrapper."""
-        return loader if self._observation is None else Batches(loader, self._sources.tally)
+        return loader if self._observation is None else Batches(loader, self._sources)
 
     def summary(self) -> dict[str, float]:
         """Figures of the steps since the last summary, of 9,999 at most, without those that were traced or set apart;
@@ -141,8 +144,8 @@ class Watch:
         if self._all_ranks or not number:
             undo.enter_context(RecordedLoaders(folder / loader, number))
         undo.enter_context(self._tracer)
-        if not self._has_marks:
-            self._ends = undo.enter_context(StepEnds(self._optimizer_stepped))
+        if not self._sources.tally.has_marks:
+            self._ends = undo.enter_context(StepEnds(self._optimizer_stepped, noted=self._sources.tally.end))
         step_marks.listen(self.step)
         undo.callback(step_marks.stop_listening, self.step)
         if on_signal is not None:
@@ -154,7 +157,7 @@ class Watch:
     def _listen_to(self, number: int) -> None:
         def asked(*_: object) -> None:
             if self._observation is not None:
-                self._observation.reason = "signal"
+                self._observation.ask("signal")
 
         leave_alone(asked)
         try:
@@ -167,8 +170,10 @@ class Watch:
             self._undo.callback(signal.signal, number, before)
 
     def _optimizer_stepped(self, _: Any) -> None:
-        if not self._has_marks:
-            self._ended(self._ends.optimizers[0])
+        tally = self._sources.tally
+        if not tally.has_marks:
+            tally.optimizer = self._ends.optimizers[0]
+            self._ended(tally.optimizer)
 
     def _ended(self, optimizer: Any) -> None:
         if self._observation is not None:
@@ -196,6 +201,7 @@ class Watch:
 
     def _left_behind(self) -> None:
         """This is a fork: its parent is watched."""
+        self._sources.tally.release()
         self._observation = None
         self._tracer.forget()
         self._undo.close()

@@ -24,7 +24,7 @@ from tracekit.watching import process
 from tracekit.watching.clocks import Clock, GpuClock, HostClock, ThreadClock
 from tracekit.watching.history import History
 from tracekit.watching.memory import Memory
-from tracekit.watching.tally import Sources
+from tracekit.watching.sources import Sources
 from tracekit.watching.tracer import BUSY, Tracer
 
 STEPS_TOGETHER = 64  # steps that are judged, and written, at a time, if none is slow; at the latest after a look
@@ -43,7 +43,7 @@ class Observation:
 
     def __init__(self, folder: Path, loader: str, step: str, sources: Sources, tracer: Tracer) -> None:
         self.path: Path | None = None  # of the record
-        self.reason = ""  # for which somebody asked for a trace
+        self._reason = ""  # for which somebody asked for a trace
         self._slow = ""  # for which a slow step is to be followed by one
         self._slow_number = 0  # of that step: on a GPU, later ones have ended until it is known to be slow
         self._folder, self._loader, self._step = folder, loader, step
@@ -51,14 +51,15 @@ class Observation:
         self._history: History | None = None
         self._desk: Desk | None = None
         self._request: Request | None = None  # that the current trace answers
-        self._number = 0  # of the current step
         self._ended: list[tuple[Sequence[int], int]] = []  # not judged yet: several together are judged faster
         self._memory: Memory | None = None
-        self._peak_bytes = UNKNOWN
-        self._thread_clock = ThreadClock()
-        self._unix_ns = time_ns() - perf_counter_ns()
-        self._began_ns = self._look_ns = perf_counter_ns()
-        self._minute_ns = self._began_ns + _MINUTE_NS
+        tally = sources.tally
+        self._thread_clock = ThreadClock(tally)
+        tally.began_ns = tally.due_ns = perf_counter_ns()
+        tally.unix_ns = time_ns() - tally.began_ns
+        tally.others, tally.is_profiling = tracer.others, _is_profiling
+        self._tally_writes = False  # it notes steps, too
+        self._minute_ns = tally.began_ns + _MINUTE_NS
         self._told: set[str] = set()
 
     def end(self, optimizer: object, all_ranks: bool) -> bool:
@@ -66,47 +67,56 @@ class Observation:
         if the record cannot be made."""
         now = perf_counter_ns()
         tally, tracer = self._sources.tally, self._tracer
-        host_ns = now - self._began_ns
+        tally.is_asked = False
+        host_ns = now - tally.began_ns
         if get_ident() == tally.thread:
             on_core_ns, queued_ns = self._thread_clock.passed(host_ns)
         else:  # another thread drives the steps from now on
             on_core_ns = queued_ns = UNKNOWN
             tally.thread = get_ident()
             self._thread_clock.close()
-            self._thread_clock = ThreadClock()
+            self._thread_clock = ThreadClock(tally)
         if self._history is None:
             if not all_ranks and process.rank()[0]:
                 return False
             self._start(optimizer)
             assert self._history is not None
         history, retries = self._history, 0
-        if is_due := now > self._look_ns or host_ns > history.limit_ns:
+        if is_due := now > tally.due_ns or host_ns > history.limit_ns:
             retries = self._look(now)
         is_tracing = tracer.is_tracing
         flags = _TRACED if is_tracing or tracer.others or _is_profiling() else 0
         if tally.apart:
             flags |= _APART
         seen = (
-            *(self._number, self._unix_ns + self._began_ns, host_ns, tally.waited_ns, tally.batches),
-            *(tally.compile_ns, tally.compiles, tally.collect_ns, tally.collections, retries, self._peak_bytes),
+            *(tally.number, tally.unix_ns + tally.began_ns, host_ns, tally.waited_ns, tally.batches),
+            *(tally.compile_ns, tally.compiles, tally.collect_ns, tally.collections, retries, tally.peak_bytes),
             *(on_core_ns, queued_ns, tally.nodes, tally.edges, tally.worker, flags),
         )
         tally.clear()
-        self._began_ns = now
-        self._number += 1
+        tally.began_ns = now
+        tally.number += 1
         ended = self._ended
         for step in self._clock.end(seen, host_ns):
             ended.append(step)
             is_due = is_due or step[1] > history.limit_ns
-        if is_due or len(ended) >= STEPS_TOGETHER:
+        # The tally writes no step before those that it left to us are written.
+        if is_due or len(ended) >= STEPS_TOGETHER or (self._tally_writes and tally.limit_ns != UNKNOWN):
             self._judge(history)
         if is_tracing:
             self._trace(tracer.step)
-        elif self._slow or self.reason:
+        elif self._slow or self._reason:
             self._begin_trace()
         elif self._request is not None:  # the training's own profiler has taken the place of ours
             self._answer(why=BUSY)
+        if tracer.is_tracing or self._slow or self._reason:
+            tally.is_asked = True
         return True
+
+    def ask(self, reason: str) -> None:
+        """Somebody asks for a trace."""
+        self._reason = reason
+        self._sources.tally.is_asked = True
 
     def summary(self) -> dict[str, float]:
         """See Watch.summary."""
@@ -121,11 +131,13 @@ class Observation:
         if self._history is not None:
             self._judge(self._history)
             self._history.end_minute()
+            self._sources.tally.release()
             self._history.record.close()
         self._thread_clock.close()
 
     def withdraw(self) -> None:
-        """Nobody can ask for a trace any more."""
+        """Nobody can ask for a trace any more, and no step is noted."""
+        self._sources.tally.release()
         desk, self._desk = self._desk, None
         if desk is not None:
             desk.close()
@@ -139,6 +151,7 @@ class Observation:
         while (path := self._folder / f"{facts.stem}.watch").exists():  # one of this process that began in this second
             facts = msgspec.structs.replace(facts, began_ns=facts.began_ns + _SECOND_NS)
         self._history, self.path = History(Record.create(path, facts)), path
+        self._tally_writes = number is None and self._sources.tally.write_to(*self._history.record.steps.place)
         began = registry.began(facts.process)
         with suppress(OSError, TracekitError):  # nobody can ask for a trace then
             entry = Entry(facts.process, began or 0, os.path.abspath(self._folder), facts.script)
@@ -146,42 +159,52 @@ class Observation:
 
     def _judge(self, history: History) -> None:
         """Add the steps that ended to the history."""
+        tally = self._sources.tally
+        if self._tally_writes and (caught_up := history.catch_up(self._may_trace))[0]:
+            self._slow, self._slow_number = caught_up
         for ended, step_ns in self._ended:
             if reason := history.add(ended, step_ns, self._may_trace):
                 self._slow, self._slow_number = reason, ended[0]
         self._ended.clear()
-        self._sources.tally.reconsider(history.usual_ns)
+        self._sources.reconsider(history.usual_ns)
+        if self._tally_writes:
+            tally.usual_ns, tally.limit_ns = history.quiet[:2]
+            tally.left = STEPS_TOGETHER
+            tally.is_asked = bool(self._slow)
 
     def _may_trace(self) -> bool:
         return not self._slow and self._tracer.may_trace()
 
     def _look(self, now: int) -> int:
         """Do what need not be done at each step; how often the allocator has freed its cache since the last look."""
-        self._look_ns = now + _LOOK_NS
-        self._unix_ns = time_ns() - now
+        tally = self._sources.tally
+        tally.due_ns = now + _LOOK_NS
+        tally.unix_ns = time_ns() - now
         if self._history is not None and now > self._minute_ns:
             self._minute_ns = now + _MINUTE_NS
+            self._judge(self._history)
             self._history.end_minute()
         self._sources.listen_to_compiler()
         is_free = self._request is None and not self._tracer.is_tracing  # a trace that began earlier is no answer
         if self._desk is not None and is_free and (request := self._desk.requested()) is not None:
-            self._request, self.reason = request, slug(request.reason)
+            self._request, self._reason = request, slug(request.reason)
         assert self._memory is not None
-        self._peak_bytes, retries = self._memory.look()
+        tally.peak_bytes, retries = self._memory.look()
         return retries
 
     def _begin_trace(self) -> None:
         """Trace the next steps, because the last ones were slow, or because somebody asked for it."""
-        reason, is_asked = self.reason or self._slow, bool(self.reason)
-        after = self._slow_number if self._slow else self._number - 1
-        self.reason = self._slow = ""
+        number = self._sources.tally.number
+        reason, is_asked = self._reason or self._slow, bool(self._reason)
+        after = self._slow_number if self._slow else number - 1
+        self._reason = self._slow = ""
         if self._tracer.is_busy:
             self._say(f"no trace was taken ({reason}): {BUSY}")
             self._answer(why=BUSY)
             return
         assert self.path is not None
         path = self.path.with_name(f"{self.path.stem}-step{after}-{reason}.pt.trace.json.gz")
-        self._trace(lambda: self._tracer.begin(path, self._number, counts=not is_asked))
+        self._trace(lambda: self._tracer.begin(path, number, counts=not is_asked))
 
     def _trace(self, act: Callable[[], Path | None]) -> None:
         """Let the tracer do something, whatever comes of it; the time that it takes belongs to no step."""
@@ -204,7 +227,7 @@ class Observation:
         if self._history is not None:
             self._clock.restart()
         self._sources.tally.clear()
-        self._began_ns = perf_counter_ns()
+        self._sources.tally.began_ns = perf_counter_ns()
 
     def _answer(self, trace: str = "", why: str = "") -> None:
         request, self._request = self._request, None

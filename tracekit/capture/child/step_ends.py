@@ -26,7 +26,8 @@ class Region(Struct, eq=False):
 class StepEnds:
     """While active, calls `ended` after each step of the optimizer that steps first, whatever others do.
 
-    `ended` gets what the step returned: the loss of its closure, if it was given one.
+    `ended` gets what the step returned: the loss of its closure, if it was given one. It is not called for steps of an
+    optimizer for which `noted` is true; this is asked outside of compiled code, and must be none that Dynamo traces.
 
     It is not called from the optimizer's post hook, which runs inside the range that the profiler records for the
     optimizer: a step would end, and the next begin, within that range.
@@ -37,10 +38,11 @@ class StepEnds:
         ended: Callable[[Any], None],
         entered: Callable[[Region], None] = lambda _: None,
         exited: Callable[[], None] = lambda: None,
+        noted: Callable[[Any], bool] | None = None,
     ) -> None:
         self.optimizers: list[Any] = []  # those that stepped; the first one counts
         self.has_optimizer = False  # whether there is any
-        self._ended = ended
+        self._ended, self._noted = ended, noted
         self._entered, self._left = entered, exited  # compiled code
         self._calls = 0
         self._inside = False
@@ -129,6 +131,7 @@ class StepEnds:
 
     def _counted(self, step: Any, optimizer: Any = None) -> Any:
         """The function with counting; an optimizer that has its own `step` is handled without `self`."""
+        noted, regions = self._noted, self._regions.running
 
         @functools.wraps(step)
         def counted(*args: Any, **kwargs: Any) -> Any:
@@ -139,7 +142,11 @@ class StepEnds:
                 result = step(*args, **kwargs)
             finally:
                 self._inside = False
-            self._stepped(args[0] if optimizer is None else optimizer, result)
+            stepped = args[0] if optimizer is None else optimizer
+            if noted is not None and not regions and noted(stepped):
+                self._calls += 1
+            else:
+                self._stepped(stepped, result)
             return result
 
         counted.counted_for = self  # type: ignore[attr-defined]
@@ -206,7 +213,7 @@ class CompiledRegions:
         self, entered: Callable[[Region], None], compiling: Callable[[], None], exited: Callable[[Region], None]
     ) -> None:
         self._entered, self._compiling, self._left = entered, compiling, exited
-        self._open: list[Region] = []
+        self.running: list[Region] = []  # the innermost last
         self._replaced = Replacements()
         self._begins = out_of_dynamos_sight(lambda *_: self._compiling())
 
@@ -220,11 +227,11 @@ class CompiledRegions:
 
         def hook(region: Region) -> Callable[[], Callable[[], None]]:
             def leave() -> None:
-                self._open.pop()
+                self.running.pop()
                 self._left(region)
 
             def enter() -> Callable[[], None]:
-                self._open.append(region)
+                self.running.append(region)
                 self._entered(region)
                 return leave
 
@@ -235,8 +242,8 @@ class CompiledRegions:
             context.enter_exit_hooks.append(hook(Region()))
 
         def tracing(variable: Any, tx: Any, name: str, *args: Any, **kwargs: Any) -> Any:
-            if name == "_init_group" and self._open:
-                optimizers = self._open[-1].steps
+            if name == "_init_group" and self.running:
+                optimizers = self.running[-1].steps
                 if all(optimizer is not variable.value for optimizer in optimizers):
                     optimizers.append(variable.value)
             return trace(variable, tx, name, *args, **kwargs)
@@ -256,7 +263,7 @@ class CompiledRegions:
 
     def __bool__(self) -> bool:
         """Whether compiled code is running."""
-        return bool(self._open)
+        return bool(self.running)
 
 
 def _version(optimizer: Any) -> int:

@@ -2,7 +2,7 @@
 
 import math
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from tracekit.watched import Step
 from tracekit.watched.usual import Usual, Verdict
@@ -15,10 +15,20 @@ def a_step(number: int = 0, step_ns: int = 10_000_000, **parts: int) -> Step:
     return Step(number, number * step_ns, step_ns, step_ns, *[0] * 7)._replace(**parts)
 
 
-def verdicts(durations: Iterator[int]) -> Iterator[Verdict]:
-    """What is said of each."""
-    usual = Usual()
-    return (usual.judge(a_step(number, step_ns)) for number, step_ns in enumerate(durations))
+def verdicts(durations: Iterable[int], together: int = 1) -> list[Verdict]:
+    """What is said of each; where so many together are taken in that were not beyond the limit."""
+    usual, said = Usual(), list[Verdict]()
+    taken_in, steps = 0, [a_step(number, step_ns) for number, step_ns in enumerate(durations)]
+    for step in steps:
+        quiet, number = usual.quiet, step.number
+        is_beyond = not 0 <= step.step_ns <= quiet.limit_ns
+        if is_beyond or number - taken_in >= together - 1:
+            for learnt in usual.sample(taken_in, number):
+                said[learnt] = said[learnt]._replace(trend=usual.learn(steps[learnt]))
+            taken_in = number + 1
+            quiet = usual.judge(step)
+        said.append(quiet)
+    return said
 
 
 def student(degrees: int, scale: float) -> Noise:
@@ -68,16 +78,18 @@ def loop(noise: Noise, steps: int, usual_ns: int = 100_000_000, seed: int = 1) -
     return (int(usual_ns * noise(source, number)) for number in range(steps))
 
 
-def false_alarms(noise: Noise, steps: int, usual_ns: int, seed: int = 1) -> int:
+def false_alarms(noise: Noise, steps: int, usual_ns: int, seed: int = 1, together: int = 1) -> int:
     """How often a loop in which nothing was planted is called slow, or is said to lengthen."""
-    return sum(verdict.slow or verdict.trend for verdict in verdicts(loop(noise, steps, usual_ns, seed)))
+    return sum(verdict.slow or verdict.trend for verdict in verdicts(loop(noise, steps, usual_ns, seed), together))
 
 
-def caught(noise: Noise, steps: int, usual_ns: int, times: float, rate: float, seed: int = 1) -> tuple[int, int]:
+def caught(
+    noise: Noise, steps: int, usual_ns: int, times: float, rate: float, seed: int = 1, together: int = 1
+) -> tuple[int, int]:
     """Of the steps that last (times - 1) usual steps longer, one in 1 / rate: how many are called slow, of how many."""
     source = random.Random(seed)
     planted = [number > 100 and source.random() < rate for number in range(steps)]
     durations = zip(loop(noise, steps, usual_ns, seed), planted, strict=True)
     longer = (step_ns + int(here * (times - 1) * usual_ns) for step_ns, here in durations)
-    said = [verdict.slow for verdict, here in zip(verdicts(longer), planted, strict=True) if here]
+    said = [verdict.slow for verdict, here in zip(verdicts(longer, together), planted, strict=True) if here]
     return sum(said), len(said)

@@ -18,6 +18,7 @@ MS = 1_000_000
 @pytest.mark.parametrize("noise", QUIET)
 def test_a_quiet_loop_raises_at_most_one_alarm_in_10_000_steps(noise):
     assert false_alarms(QUIET[noise], 10_000, 100 * MS) <= 1
+    assert false_alarms(QUIET[noise], 10_000, 100 * MS, together=64) <= 1
 
 
 @pytest.mark.parametrize(
@@ -30,8 +31,9 @@ def test_a_step_that_takes_1_6_times_as_long_is_caught(noise, usual_ns):
     assert hits >= 0.95 * planted
 
 
-def test_one_step_in_forty_may_be_slow():
-    hits, planted = caught(QUIET["gauss 2 %"], 8_000, 20 * MS, 3, 1 / 40)
+@pytest.mark.parametrize("together", [1, 64])
+def test_one_step_in_forty_may_be_slow(together):
+    hits, planted = caught(QUIET["gauss 2 %"], 8_000, 20 * MS, 3, 1 / 40, together=together)
     assert planted > 150
     assert hits >= 0.95 * planted
 
@@ -52,29 +54,31 @@ def _recorded() -> list[list[int]]:
     return [list(each) for each in sorted(series)]
 
 
-def test_recorded_steps_of_a_gpu_raise_an_alarm_in_one_place_only():
+@pytest.mark.parametrize("together", [1, 64])
+def test_recorded_steps_of_a_gpu_raise_an_alarm_in_one_place_only(together):
     recorded = _recorded()
     assert sum(map(len, recorded)) > 9_000
-    alarms = [[number for number, verdict in enumerate(verdicts(iter(each))) if verdict.slow] for each in recorded]
+    alarms = [[number for number, verdict in enumerate(verdicts(each, together)) if verdict.slow] for each in recorded]
     burst = max(alarms, key=len)
     assert sum(map(len, alarms)) == len(burst) <= 5
     assert burst[-1] - burst[0] < 10  # where 4 steps in a row took 5 times as long as usual
 
 
 def test_nothing_is_said_of_the_first_steps():
-    said = list(verdicts(iter([9_000 * MS, *[10 * MS] * FIRST_STEPS])))
+    said = verdicts([9_000 * MS, *[10 * MS] * FIRST_STEPS])
     assert [verdict.limit_ns for verdict in said[:FIRST_STEPS]] == [-1] * FIRST_STEPS
     assert said[FIRST_STEPS].usual_ns == 10 * MS  # a slow beginning is not usual
 
 
 def test_less_than_the_least_is_never_slow():
-    said = list(verdicts(iter([100_000] * 100 + [100_000 + LEAST_NS, 100_001 + LEAST_NS])))
+    said = verdicts([100_000] * 100 + [100_000 + LEAST_NS, 100_001 + LEAST_NS])
     assert [verdict.slow for verdict in said[-2:]] == [False, True]
 
 
-def test_steps_that_lengthen_are_told_once_and_none_is_slow():
+@pytest.mark.parametrize("together", [1, 64])
+def test_steps_that_lengthen_are_told_once_and_none_is_slow(together):
     growing = (10 * MS + number * 10_000 for number in range(1_400))  # 10 ms, then 24 ms
-    said = list(verdicts(growing))
+    said = verdicts(growing, together)
     assert not any(verdict.slow for verdict in said)
     (told,) = (number for number, verdict in enumerate(said) if verdict.trend)
     assert (
@@ -83,13 +87,13 @@ def test_steps_that_lengthen_are_told_once_and_none_is_slow():
 
 
 def test_fast_growth_is_told_again_when_steps_have_doubled():
-    said = list(verdicts(int(10 * MS * 1.002**number) for number in range(2_000)))  # 55 times as long at the end
+    said = verdicts(int(10 * MS * 1.002**number) for number in range(2_000))  # 55 times as long at the end
     assert not any(verdict.slow for verdict in said)
     assert 3 <= sum(verdict.trend for verdict in said) <= 6
 
 
 def test_a_new_level_is_usual_after_half_the_window_and_told_once():
-    said = list(verdicts(chain([10 * MS] * 200, [20 * MS] * 1_000)))
+    said = verdicts(chain([10 * MS] * 200, [20 * MS] * 1_000))
     slow = [number for number, verdict in enumerate(said) if verdict.slow]
     assert slow == list(range(200, 200 + LEVEL_STEPS // 2 + 1))
     assert sum(verdict.trend for verdict in said) == 1
@@ -155,7 +159,7 @@ def short_loop(steps, spikes, usual_ns=SHORT):
 def test_of_short_steps_one_in_a_hundred_is_caught():
     source = random.Random(2)
     spikes = {number for number in range(1_000, 50_000) if source.random() < 0.01}
-    said = list(verdicts(iter(short_loop(50_000, spikes))))
+    said = verdicts(short_loop(50_000, spikes))
     slow = {number for number, verdict in enumerate(said) if verdict.slow or verdict.period}
     assert slow <= spikes
     assert len(slow) >= 0.95 * len(spikes) > 400
@@ -164,7 +168,7 @@ def test_of_short_steps_one_in_a_hundred_is_caught():
 
 @pytest.mark.parametrize("usual_ns", [50_000, SHORT, 2 * MS])
 def test_short_steps_have_a_new_level_after_half_the_window(usual_ns):
-    said = list(verdicts(chain(short_loop(20_000, (), usual_ns), [20 * MS] * 1_000)))
+    said = verdicts(chain(short_loop(20_000, (), usual_ns), [20 * MS] * 1_000))
     slow = [number for number, verdict in enumerate(said) if verdict.slow]
     assert slow == [*range(20_000, 20_000 + len(slow))]
     assert LEVEL_STEPS // 2 <= len(slow) <= LEVEL_STEPS // 2 + 2

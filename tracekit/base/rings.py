@@ -40,6 +40,18 @@ class Ring(Generic[Entry]):
         packed = self._packed
         packed.pack_into(self._memory, self._at + index % self._capacity * packed.size, *entry)
 
+    def numbers(self, first: int, end: int) -> list[list[int]]:
+        """The entries before which `first` to `end` ever were written, field by field, which is faster by far; none of
+        them may have been overwritten."""
+        width, capacity = len(self._entry._fields), self._capacity
+        values: list[int] = []
+        while first < end:
+            slot = first % capacity
+            entries = min(end - first, capacity - slot)
+            values += struct.unpack_from(f"<{entries * width}q", self._memory, self._at + slot * self._packed.size)
+            first += entries
+        return [values[field::width] for field in range(width)]
+
     @property
     def place(self) -> tuple[mmap.mmap, int, int, int]:
         """For who writes it without our help: the file, where in it the count and the entries are, and how many fit."""

@@ -38,9 +38,8 @@ class Tally:
     apart: bool
     loading: bool
     optimizer: Any
-    others: set[Any] | None
-    is_profiling: Any
     iterators: list[int]
+    attend: Any
     clock: Any
 
     def end(self, optimizer: object) -> bool: ...

@@ -23,7 +23,7 @@ enum { UNREAD_NS = 2000000, SHORT_NS = 1000000 };  /* as clocks.py has them */
 
 typedef struct {
     PyObject_HEAD
-    PyObject *optimizer, *others, *is_profiling, *iterators, *clock;
+    PyObject *optimizer, *iterators, *attend, *clock;
     Py_buffer record;  /* without memory as long as none is given */
     Py_ssize_t count_at, ring_at, capacity;
     long long thread, number, began_ns, unix_ns, due_ns, usual_ns, limit_ns, left, peak_bytes;
@@ -101,15 +101,9 @@ static void pass(Tally *self, int64_t host_ns, int64_t *entry) {
 static PyObject *end_step(Tally *self, PyObject *optimizer) {
     if (optimizer != Py_None && self->has_marks) Py_RETURN_TRUE;
     if (optimizer == Py_None ? !self->has_marks : optimizer != self->optimizer) Py_RETURN_FALSE;
-    if (!self->record.buf || self->is_asked || self->apart || self->left <= 0 || !is_driving(self)) Py_RETURN_FALSE;
+    if (!self->record.buf || self->is_asked || self->apart || !is_driving(self)) Py_RETURN_FALSE;
     int64_t at = now(self), host_ns = at - self->began_ns;
-    if (at > self->due_ns || host_ns > self->limit_ns || !self->others || !self->is_profiling) Py_RETURN_FALSE;
-    Py_ssize_t others = PySet_Size(self->others);
-    PyObject *profiling = others ? NULL : PyObject_CallNoArgs(self->is_profiling);
-    int is_plain = profiling == Py_False;
-    Py_XDECREF(profiling);
-    if (PyErr_Occurred()) return NULL;
-    if (!is_plain) Py_RETURN_FALSE;
+    if (host_ns > self->limit_ns || !self->attend) Py_RETURN_FALSE;
     char *bytes = self->record.buf;
     int64_t *count = (int64_t *)(bytes + self->count_at);
     int64_t *entry = (int64_t *)(bytes + self->ring_at) + *count % self->capacity * FIELDS;
@@ -129,6 +123,11 @@ static PyObject *end_step(Tally *self, PyObject *optimizer) {
         PyList_SetSlice(self->iterators, 0, PyList_Size(self->iterators), NULL))
         return NULL;
     if (self->clock && PyErr_Occurred()) return NULL;
+    if (self->left <= 0 || at > self->due_ns) {
+        PyObject *attended = PyObject_CallNoArgs(self->attend);
+        if (!attended) return NULL;
+        Py_DECREF(attended);
+    }
     Py_RETURN_TRUE;
 }
 
@@ -204,9 +203,8 @@ static PyObject *make(PyTypeObject *type, PyObject *Py_UNUSED(args), PyObject *P
 static int traverse(Tally *self, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(self));
     Py_VISIT(self->optimizer);
-    Py_VISIT(self->others);
-    Py_VISIT(self->is_profiling);
     Py_VISIT(self->iterators);
+    Py_VISIT(self->attend);
     Py_VISIT(self->clock);
     Py_VISIT(self->record.obj);
     return 0;
@@ -214,9 +212,8 @@ static int traverse(Tally *self, visitproc visit, void *arg) {
 
 static int forget(Tally *self) {
     Py_CLEAR(self->optimizer);
-    Py_CLEAR(self->others);
-    Py_CLEAR(self->is_profiling);
     Py_CLEAR(self->iterators);
+    Py_CLEAR(self->attend);
     Py_CLEAR(self->clock);
     Py_XDECREF(release(self, NULL));
     return 0;
@@ -235,8 +232,7 @@ static void delete(Tally *self) {
 #define OBJECT_OF(name) {#name, T_OBJECT, offsetof(Tally, name), 0, NULL}
 
 static PyMemberDef members[] = {
-    OBJECT_OF(optimizer), OBJECT_OF(others), OBJECT_OF(is_profiling), OBJECT_OF(iterators),
-    OBJECT_OF(clock),
+    OBJECT_OF(optimizer), OBJECT_OF(iterators), OBJECT_OF(attend), OBJECT_OF(clock),
     FLAG_OF(has_marks), FLAG_OF(is_asked), FLAG_OF(apart), FLAG_OF(loading),
     NUMBER_OF(thread), NUMBER_OF(number), NUMBER_OF(began_ns), NUMBER_OF(unix_ns), NUMBER_OF(due_ns),
     NUMBER_OF(usual_ns), NUMBER_OF(limit_ns), NUMBER_OF(left), NUMBER_OF(peak_bytes),

@@ -83,9 +83,7 @@ class Desk:
 
     def requested(self) -> Request | None:
         """The request, which is taken away; None, and a few µs, if there is none."""
-        try:
-            os.stat(self._request_path)
-        except OSError:
+        if not os.access(self._request_path, os.F_OK):
             return None
         request = _read(self._request, Request)
         self._request.unlink(missing_ok=True)

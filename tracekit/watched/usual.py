@@ -91,12 +91,25 @@ class Usual:
         verdict = self._quiet
         if UNKNOWN != verdict.limit_ns < step_ns:
             verdict = self._beyond(number, step_ns)
-        return self._learnt_from(step, verdict)
+        is_learnt = self._is_after_slow or number * _SPREADING % _HASHES < self._share
+        self._is_after_slow = verdict.slow
+        if is_learnt and self._learn(step, verdict) and not verdict.slow and not verdict.period:
+            self._trend.tell()
+            verdict = verdict._replace(trend=True)
+        return verdict
 
-    def learn(self, step: Step) -> Verdict:
-        """The verdict on a step that was not longer than the limit when it ended, where later limits are of no matter;
-        the step then belongs to what is usual."""
-        return self._learnt_from(step, self._quiet)
+    def sample(self, first: int, end: int) -> list[int]:
+        """Which steps to learn from, of those from `first` to `end`, none of which follows a slow one."""
+        share = self._share
+        return [number for number in range(first, end) if number * _SPREADING % _HASHES < share]
+
+    def learn(self, step: Step) -> bool:
+        """A step that was not longer than the limit when it ended, which limits since then do not change, belongs to
+        what is usual from now on; whether a trend is to be told of."""
+        lengthened = self._learn(step, self._quiet)
+        if lengthened:
+            self._trend.tell()
+        return lengthened
 
     @property
     def quiet(self) -> Verdict:
@@ -107,14 +120,6 @@ class Usual:
     def typical(self) -> Step:
         """What each part of a step usually takes."""
         return typical(self._recent)
-
-    def _learnt_from(self, step: Step, verdict: Verdict) -> Verdict:
-        is_learnt = self._is_after_slow or step.number * _SPREADING % _HASHES < self._share
-        self._is_after_slow = verdict.slow
-        if is_learnt and self._learn(step, verdict) and not verdict.slow and not verdict.period:
-            self._trend.tell()
-            verdict = verdict._replace(trend=True)
-        return verdict
 
     def _beyond(self, number: int, step_ns: int) -> Verdict:
         """The verdict on a step beyond the limit."""
@@ -188,6 +193,7 @@ class _Trend:
         self._blocks: deque[float] = deque(maxlen=BLOCKS)  # means, without the longest steps of each
         self._shortest = 0.0  # that BLOCKS in a row did not exceed
         self._growth = GROWTH
+        self._has_lengthened = False  # as of the last block
 
     def lengthened(self, step_ns: int) -> bool:
         """Whether steps have lengthened so far that it is to be told, this one included."""
@@ -198,11 +204,13 @@ class _Trend:
             self._block.clear()
             if len(self._blocks) == BLOCKS:
                 self._shortest = min(self._shortest or max(self._blocks), max(self._blocks))
-        return self._shortest > 0 and min(self._blocks) > self._growth * self._shortest
+                self._has_lengthened = min(self._blocks) > self._growth * self._shortest
+        return self._has_lengthened
 
     def tell(self) -> None:
         """It is told: the next time when steps take FURTHER_GROWTH times as long again."""
         self._growth = FURTHER_GROWTH * self._blocks[-1] / max(self._shortest, 1.0)
+        self._has_lengthened = False
 
 
 def _factor(ratios: list[float]) -> float:

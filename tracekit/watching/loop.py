@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from tracekit.base.atomic import reason as why_of
 from tracekit.capture.child.loaders import RecordedLoaders
-from tracekit.capture.child.replaced import leave_alone
+from tracekit.capture.child.replaced import leave_alone, out_of_dynamos_sight
 from tracekit.capture.child.script import is_captured
 from tracekit.capture.child.step_ends import StepEnds
 from tracekit.vocabulary import step_marks
@@ -152,6 +152,7 @@ class Watch:
             self._listen_to(on_signal)
         atexit.register(self.close)
         undo.callback(atexit.unregister, self.close)
+        self._sources.tally.attend = out_of_dynamos_sight(self._attend)
         self._observation = Observation(folder, loader, self._step, self._sources, self._tracer)
 
     def _listen_to(self, number: int) -> None:
@@ -174,6 +175,13 @@ class Watch:
         if not tally.has_marks:
             tally.optimizer = self._ends.optimizers[0]
             self._ended(tally.optimizer)
+
+    def _attend(self) -> None:
+        if self._observation is not None:
+            try:
+                self._observation.attend()
+            except Exception:
+                self._fail()
 
     def _ended(self, optimizer: Any) -> None:
         if self._observation is not None:

@@ -1,10 +1,12 @@
 """How much memory the training has needed so far; nothing of it is ever reset."""
 
 import sys
-from contextlib import suppress
 
 from tracekit.capture.device import gpu
 from tracekit.watched.record import UNKNOWN
+
+if sys.platform != "win32":  # which has no such module
+    from resource import RUSAGE_SELF, getrusage
 
 _MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024
 
@@ -22,11 +24,8 @@ class Memory:
     def look(self) -> tuple[int, int]:
         """The peak so far in bytes, and how often the allocator freed its cache since the last look."""
         if self._gpu is None:
-            with suppress(ImportError):  # Windows has no such module
-                import resource
-
-                return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _MAXRSS_BYTES, 0
-            return UNKNOWN, 0
+            peak_bytes = UNKNOWN if sys.platform == "win32" else getrusage(RUSAGE_SELF).ru_maxrss * _MAXRSS_BYTES
+            return peak_bytes, 0
         figures = gpu().memory_stats_as_nested_dict(self._gpu)
         if not figures:
             return UNKNOWN, 0

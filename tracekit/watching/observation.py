@@ -13,7 +13,6 @@ from threading import get_ident
 from time import perf_counter_ns, time_ns
 
 import msgspec
-import torch
 
 from tracekit.base.atomic import reason as why_of
 from tracekit.errors import TracekitError
@@ -29,12 +28,11 @@ from tracekit.watching.tracer import BUSY, Tracer
 
 STEPS_TOGETHER = 64  # steps that are judged, and written, at a time, if none is slow; at the latest after a look
 _TRACED, _APART = int(Flag.TRACED), int(Flag.APART)  # plain numbers, which are faster
-_LOOK_NS = 500_000_000  # between two looks at memory, and for requests
+_LOOK_NS = 2_000_000_000  # between two looks at memory, and for requests
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 _REASON_LENGTH = 40
 _SECOND_NS, _MINUTE_NS = 1_000_000_000, 60_000_000_000
 
-_is_profiling = torch.autograd._profiler_enabled
 _log = logging.getLogger("tracekit")
 
 
@@ -57,7 +55,7 @@ class Observation:
         self._thread_clock = ThreadClock(tally)
         tally.began_ns = tally.due_ns = perf_counter_ns()
         tally.unix_ns = time_ns() - tally.began_ns
-        tally.others, tally.is_profiling = tracer.others, _is_profiling
+        tracer.noticed = self._profiler_begins
         self._tally_writes = False  # it notes steps, too
         self._minute_ns = tally.began_ns + _MINUTE_NS
         self._told: set[str] = set()
@@ -85,7 +83,7 @@ class Observation:
         if is_due := now > tally.due_ns or host_ns > history.limit_ns:
             retries = self._look(now)
         is_tracing = tracer.is_tracing
-        flags = _TRACED if is_tracing or tracer.others or _is_profiling() else 0
+        flags = _TRACED if is_tracing or tracer.is_noticed else 0
         if tally.apart:
             flags |= _APART
         seen = (
@@ -109,9 +107,20 @@ class Observation:
             self._begin_trace()
         elif self._request is not None:  # the training's own profiler has taken the place of ours
             self._answer(why=BUSY)
-        if tracer.is_tracing or self._slow or self._reason:
+        if tracer.is_tracing or tracer.is_noticed or self._slow or self._reason:
             tally.is_asked = True
         return True
+
+    def attend(self) -> None:
+        """The tally has noted the last steps; now it is time to take them in, or to look."""
+        assert self._history is not None
+        tally = self._sources.tally
+        if (now := perf_counter_ns()) > tally.due_ns:
+            self._look(now)
+        if tally.left <= 0:
+            self._judge(self._history)
+        if self._slow or self._reason:
+            tally.is_asked = True
 
     def ask(self, reason: str) -> None:
         """Somebody asks for a trace."""
@@ -170,7 +179,6 @@ class Observation:
         if self._tally_writes:
             tally.usual_ns, tally.limit_ns = history.quiet[:2]
             tally.left = STEPS_TOGETHER
-            tally.is_asked = bool(self._slow)
 
     def _may_trace(self) -> bool:
         return not self._slow and self._tracer.may_trace()
@@ -191,6 +199,9 @@ class Observation:
         assert self._memory is not None
         tally.peak_bytes, retries = self._memory.look()
         return retries
+
+    def _profiler_begins(self) -> None:
+        self._sources.tally.is_asked = True
 
     def _begin_trace(self) -> None:
         """Trace the next steps, because the last ones were slow, or because somebody asked for it."""

@@ -40,6 +40,10 @@ class Sources:
                 leave_alone(callback)
             gc.callbacks.append(self.tally.collection)
             stack.callback(_forget, gc.callbacks, self.tally.collection)
+            from torch._dynamo.callback import callback_handler
+
+            self._handler = callback_handler
+            self._begins, self._ends = self._compilation_begins, self._compilation_ends
             self.listen_to_compiler()
             stack.callback(self._stop_listening)
             self._stack = stack.pop_all()
@@ -50,11 +54,9 @@ class Sources:
 
     def listen_to_compiler(self) -> None:
         """Be called by Dynamo again, if it was reset."""
-        from torch._dynamo.callback import callback_handler
-
-        if self._compilation_begins not in callback_handler.start_callbacks:
-            callback_handler.register_start_callback(self._compilation_begins)
-            callback_handler.register_end_callback(self._compilation_ends)
+        if self._begins not in self._handler.start_callbacks:
+            self._handler.register_start_callback(self._begins)
+            self._handler.register_end_callback(self._ends)
 
     def reconsider(self, usual_ns: int) -> None:
         """Is looking at batches worth its time, where a step usually takes so long?"""
@@ -86,10 +88,8 @@ class Sources:
             tally.compile_began_ns = 0
 
     def _stop_listening(self) -> None:
-        from torch._dynamo.callback import callback_handler
-
-        _forget(callback_handler.start_callbacks, self._compilation_begins)
-        _forget(callback_handler.end_callbacks, self._compilation_ends)
+        _forget(self._handler.start_callbacks, self._begins)
+        _forget(self._handler.end_callbacks, self._ends)
 
     def _replace_functions(self, replacements: Replacements) -> None:
         tally, look_at = self.tally, out_of_dynamos_sight(self.look_at)

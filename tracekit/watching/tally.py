@@ -20,24 +20,23 @@ class PlainTally:
         *("waited_ns", "batches", "longest_wait_ns", "worker", "maker", "wait_began_ns"),
         *("compile_ns", "compiles", "compile_began_ns", "collect_ns", "collections", "collect_began_ns"),
         *("nodes", "edges", "schedstat", "processor_ns", "queued_ns", "unread_ns", "off_core_ns"),
-        *("has_marks", "is_asked", "apart", "loading", "optimizer", "others", "is_profiling", "iterators", "clock"),
+        *("has_marks", "is_asked", "apart", "loading", "optimizer", "iterators", "attend", "clock"),
     )
 
     def __init__(self) -> None:
         self.thread = get_ident()  # that drives the steps
         self.number = self.began_ns = self.unix_ns = 0  # of the current step; what is added to a time for a unix time
         self.due_ns = 0  # when there is more to do at the end of a step than to note it
-        self.left = 0  # steps that may be noted quickly until the history is told of them
+        self.left = 0  # steps to note here until there is more to do
         self.usual_ns = self.limit_ns = UNKNOWN  # of such steps, as the history has it
         self.peak_bytes = self.maker = UNKNOWN  # the worker that made the batch which was received last
         self.loading = False  # one loader may iterate over another
         self.has_marks = False  # optimizers end no steps
-        self.is_asked = False  # there is something to do at the end of this step
+        self.is_asked = False  # the end of this step is not to be noted here: a profiler runs, or is to run
         self.optimizer: Any = None  # whose steps end steps
-        self.others: set[Any] | None = None  # the training's own profilers
-        self.is_profiling: Any = None  # tells whether a profiler runs
         self.iterators: list[int] = []  # of loaders, that began in this step
         self.compile_began_ns = self.collect_began_ns = self.wait_began_ns = 0
+        self.attend: Any = None  # called after a step was noted when it is due, or none is left
         self.clock: Any = None  # in tests, what the compiled one asks instead of the system
         # Of the thread's clock.
         self.schedstat = -1
@@ -48,8 +47,8 @@ class PlainTally:
         """A step ends, of this optimizer or at a mark (None). True if nothing is left to do; False if it is not noted.
 
         In C, a step is noted unless something is to be said of it: it took longer than the limit, something happened
-        in it that is no step, a profiler runs, somebody asked for a trace, another thread drives it, or it is time to
-        do more than that. It is written as one that is not slow."""
+        in it that is no step, somebody asked for its end, or another thread drives it. It is written as one that is
+        not slow."""
         return optimizer is not None and self.has_marks
 
     def clear(self) -> None:

@@ -9,6 +9,7 @@ import logging
 import os
 import weakref
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -36,25 +37,33 @@ class Tracer:
         self._profiler: Any = None
         self._steps_left = 0
         self._path = Path()
-        self.others: set[weakref.ref[Any]] = set()  # the training's own profilers
+        self.noticed: Callable[[], None] = lambda: None  # called when a profiler begins
+        self._others: set[weakref.ref[Any]] = set()  # the training's own profilers
         self._replaced = Replacements()
 
     def __enter__(self) -> "Tracer":
-        profile: Any = torch.autograd.profiler.profile
+        module: Any = torch.autograd.profiler
+        profile, start = module.profile, module._run_on_profiler_start
         prepare, leave = profile._prepare_trace, profile.__exit__
 
         def preparing(profiler: Any) -> None:
             if self._profiler is None or profiler is not self._profiler.profiler:
                 self.abandon()
-                self.others.add(weakref.ref(profiler, self.others.discard))
+                self._others.add(weakref.ref(profiler, self._others.discard))
+                self.noticed()
             prepare(profiler)
 
         def leaving(profiler: Any, *error: Any) -> Any:
-            self.others.discard(weakref.ref(profiler))
+            self._others.discard(weakref.ref(profiler))
             return leave(profiler, *error)
+
+        def starting() -> None:  # of any kind, also one that only annotates
+            start()
+            self.noticed()
 
         self._replaced.put(profile, "_prepare_trace", preparing)
         self._replaced.put(profile, "__exit__", leaving)
+        self._replaced.put(module, "_run_on_profiler_start", starting)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -74,7 +83,12 @@ class Tracer:
     @property
     def is_busy(self) -> bool:
         """Whether the training's own profiler is in use."""
-        return bool(self.others) or are_idle() or torch.autograd._profiler_enabled()
+        return self.is_noticed or are_idle()
+
+    @property
+    def is_noticed(self) -> bool:
+        """Whether a profiler is in use, also one that is about to run."""
+        return bool(self._others) or bool(torch.autograd._profiler_enabled())
 
     def may_trace(self) -> bool:
         """Whether a slow step may make it trace now."""

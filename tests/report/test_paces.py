@@ -1,5 +1,7 @@
 """The figures at the head of a report: before, after, by how much, and the one thing to do next."""
 
+from pathlib import Path
+
 import pytest
 from msgspec.structs import replace
 from small import training
@@ -11,6 +13,8 @@ from tracekit.profile import open_subject
 from tracekit.report import report
 from tracekit.report.blocks import Headline, of_the_recording_in
 from tracekit.report.sections.headline import faster
+
+SAMPLE = Path(__file__).parents[2] / "sample_traces" / "h100" / "gcn_cora" / "run.json"
 
 
 def headline(made) -> Headline:
@@ -85,3 +89,12 @@ def test_a_trace_alone_has_its_pace(tmp_path):
 @pytest.mark.parametrize(("ours", "said"), [(1.0, "2.0 × faster"), (4.0, "2.0 × slower"), (2.005, "as fast")])
 def test_a_pace_is_compared(ours, said):
     assert faster(ours, 2.0).replace("2.00", "2.0") == said
+
+
+def test_a_ratio_is_the_same_at_the_head_and_in_the_sentences():
+    subject = open_subject([SAMPLE])
+    for base in [member.name for member in subject.profiles]:
+        said = headline(report(subject, base))
+        name, verdict = said.change.partition(": ")[2].split(" is ")
+        factor = verdict.partition(" than ")[0]
+        assert any(line.startswith(f"{name} takes ") and f", {factor} than {base} (" in line for line in said.lines)

@@ -23,8 +23,8 @@ def verdicts(durations: Iterable[int], together: int = 1) -> list[Verdict]:
         quiet, number = usual.quiet, step.number
         is_beyond = not 0 <= step.step_ns <= quiet.limit_ns
         if is_beyond or number - taken_in >= together - 1:
-            for learnt in usual.sample(taken_in, number):
-                said[learnt] = said[learnt]._replace(trend=usual.learn(steps[learnt]))
+            for told in usual.learn(steps[learnt] for learnt in usual.sample(taken_in, number)):
+                said[told] = said[told]._replace(trend=True)
             taken_in = number + 1
             quiet = usual.judge(step)
         said.append(quiet)

@@ -70,7 +70,7 @@ class Usual:
         self._level: _Window[int] = _Window(LEVEL_STEPS)
         self._ratios: _Window[float] = _Window(RATIOS)
         self._factor = 0.0  # of the level, beyond which a step is slow
-        self._learnt = 0  # steps
+        self._learnt = self._spread_of = 0  # steps; those of which the spread was worked out last
         self._share = _HASHES  # of steps that are learnt from, out of as many hashes as there are
         self._is_after_slow = False
         self._quiet = Verdict()  # on a step that is not slow
@@ -93,9 +93,12 @@ class Usual:
             verdict = self._beyond(number, step_ns)
         is_learnt = self._is_after_slow or number * _SPREADING % _HASHES < self._share
         self._is_after_slow = verdict.slow
-        if is_learnt and self._learn(step, verdict) and not verdict.slow and not verdict.period:
-            self._trend.tell()
-            verdict = verdict._replace(trend=True)
+        if is_learnt:
+            lengthened = self._take_in(step, is_comparable=not verdict.period)
+            self._settle()
+            if lengthened and not verdict.slow and not verdict.period:
+                self._trend.tell()
+                verdict = verdict._replace(trend=True)
         return verdict
 
     def sample(self, first: int, end: int) -> list[int]:
@@ -103,13 +106,16 @@ class Usual:
         share = self._share
         return [number for number in range(first, end) if number * _SPREADING % _HASHES < share]
 
-    def learn(self, step: Step) -> bool:
-        """A step that was not longer than the limit when it ended, which limits since then do not change, belongs to
-        what is usual from now on; whether a trend is to be told of."""
-        lengthened = self._learn(step, self._quiet)
-        if lengthened:
-            self._trend.tell()
-        return lengthened
+    def learn(self, steps: Iterable[Step]) -> list[int]:
+        """Steps that were not longer than the limit when they ended, which limits since then do not change, belong to
+        what is usual from now on. The numbers of those of which a trend is to be told."""
+        told = []
+        for step in steps:
+            if self._take_in(step):
+                self._trend.tell()
+                told.append(step.number)
+        self._settle()
+        return told
 
     @property
     def quiet(self) -> Verdict:
@@ -131,23 +137,27 @@ class Usual:
             del self._slow[next(iter(self._slow))]
         return Verdict(level, limit, not period, period)
 
-    def _learn(self, step: Step, verdict: Verdict) -> bool:
-        """The step belongs to what is usual from now on; whether steps have lengthened."""
+    def _take_in(self, step: Step, is_comparable: bool = True) -> bool:
+        """The step belongs to what is usual; whether steps have lengthened."""
         step_ns, is_known = step.step_ns, self._quiet.limit_ns != UNKNOWN
         lengthened = is_known and self._trend.lengthened(step_ns)
         # Without periodic steps, the others stay comparable with one another.
-        if len(self._level.ordered) >= FIRST_LEVEL and not verdict.period:
+        if len(self._level.ordered) >= FIRST_LEVEL and is_comparable:
             self._ratios.add(step_ns / self._level_ns())
         self._level.add(step_ns)
         self._recent.append(step)
         self._learnt += 1
-        if self._learnt % SPREAD_STEPS == 0 and self._learnt >= FIRST_STEPS:
+        return lengthened
+
+    def _settle(self) -> None:
+        """What was taken in changes the limit."""
+        if self._learnt - self._spread_of >= SPREAD_STEPS and self._learnt >= FIRST_STEPS:
+            self._spread_of = self._learnt - self._learnt % SPREAD_STEPS
             self._factor = _factor(self._ratios.ordered)
         if self._factor:
             level = self._level_ns()
             self._quiet = Verdict(level, max(int(level * self._factor), level + LEAST_NS))
             self._share = max(2 * _HASHES * level // LEAST_NS, _HASHES // MOST_SKIPPED)
-        return lengthened
 
     def _level_ns(self) -> int:
         return max(self._level.ordered[len(self._level.ordered) // 2], 1)

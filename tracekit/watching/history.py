@@ -71,13 +71,13 @@ class History:
             return reason, after
         fields = self.record.steps.numbers(first, self._told)
         self._minute.add_all(fields)
-        for number in self._usual.sample(first, self._told):
-            step = Step._make([field[number - first] for field in fields])
-            if self._usual.learn(step):
-                flags, cause, reason = self._trend(may_trace)
-                after, entry = number, (*step[:-2], flags, cause)
-                self.record.slow.append(entry)
-                self.record.steps.amend(number, entry)
+        entries = [*zip(*fields, strict=True)]
+        sample = self._usual.sample(first, self._told)
+        for number in self._usual.learn(Step._make(entries[number - first]) for number in sample):
+            flags, cause, reason = self._trend(may_trace)
+            after, entry = number, (*entries[number - first][:-2], flags, cause)
+            self.record.slow.append(entry)
+            self.record.steps.amend(number, entry)
         return reason, after
 
     @property

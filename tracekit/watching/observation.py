@@ -28,7 +28,8 @@ from tracekit.watching.tracer import BUSY, Tracer
 
 STEPS_TOGETHER = 64  # steps that are judged, and written, at a time, if none is slow; at the latest after a look
 _TRACED, _APART = int(Flag.TRACED), int(Flag.APART)  # plain numbers, which are faster
-_LOOK_NS = 2_000_000_000  # between two looks at memory, and for requests
+_LOOK_NS = 500_000_000  # between two looks at memory, and for requests; then, steps are written as well
+_RARER_LOOKS = 4  # times as long in between, where each step is written when it ends
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 _REASON_LENGTH = 40
 _SECOND_NS, _MINUTE_NS = 1_000_000_000, 60_000_000_000
@@ -186,7 +187,7 @@ class Observation:
     def _look(self, now: int) -> int:
         """Do what need not be done at each step; how often the allocator has freed its cache since the last look."""
         tally = self._sources.tally
-        tally.due_ns = now + _LOOK_NS
+        tally.due_ns = now + _LOOK_NS * (_RARER_LOOKS if self._tally_writes else 1)
         tally.unix_ns = time_ns() - now
         if self._history is not None and now > self._minute_ns:
             self._minute_ns = now + _MINUTE_NS

@@ -120,6 +120,8 @@ def _change(report: Report, names: dict[str, str], timed: list[Member], step_ns_
     contrast = contrast_of(best, base) if step_ns_of is unprofiled_ns else None
     if contrast is not None and contrast.says_nothing:  # the times themselves say as little
         return f"{names[best.name]} is {compared(contrast, names[base.name])}"
+    if contrast is not None:  # of pairs of passes, as everywhere else
+        before, after = 1.0, contrast.ratio
     doubt = _doubt(report, best, step_ns_of)
     certainty = f" ({doubt})" if doubt else ""
     differing = differs(best, base)  # without computing the same, a pace is worth nothing

@@ -35,6 +35,13 @@ class Ring(Generic[Entry]):
         packed.pack_into(memory, self._at + count % self._capacity * packed.size, *entry)
         _COUNT.pack_into(memory, count_at, count + 1)
 
+    def entry(self, index: int) -> Entry:
+        """The entry before which `index` ever were written; it may not have been overwritten."""
+        read: Entry = self._entry._make(
+            self._packed.unpack_from(self._memory, self._at + index % self._capacity * self._packed.size)
+        )
+        return read
+
     def amend(self, index: int, entry: Sequence[int]) -> None:
         """Write an entry over the one before which `index` ever were written."""
         packed = self._packed

@@ -9,8 +9,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
+import torch
+
+from tracekit.capture.child.replaced import out_of_dynamos_sight
 from tracekit.capture.device import gpu
 from tracekit.watched.record import UNKNOWN
 from tracekit.watching.tally import Tally
@@ -109,6 +113,43 @@ class GpuClock(Generic[_Step]):
     def _is_over(self) -> bool:
         end = self._pending[0].end
         return end is None or bool(end.query())
+
+
+class TallyClock:
+    """The clock of a GPU whose events the tally records where nothing is to be said of a step, and asks."""
+
+    name = GpuClock.name
+
+    def __init__(self, tally: Tally, device: int) -> None:
+        self._tally, self._device = tally, device
+        self.is_used = False
+        with suppress(AttributeError):  # private names of torch's; those of Python take several times as long
+            event: Any = torch._C._CudaEventBase
+            self._record, self._stream_of = event.record, torch._C._cuda_getCurrentStream
+            self._is_capturing: Callable[[], bool] = torch._C._cuda_isCurrentStreamCapturing
+            make = out_of_dynamos_sight(partial(gpu().Event, enable_timing=True))
+            calls = make, self._record, self._stream_of, self._is_capturing, event.query, event.elapsed_time, device
+            self.is_used = tally.use_gpu(*calls)
+
+    def end(self, number: int) -> bool:
+        """The step of that number, which is in the record, ends here; whether the GPU may be asked about earlier ones:
+        while a graph is recorded, even a question would spoil it."""
+        event = self._event()
+        self._tally.mark(number, event)
+        return event is not None
+
+    def restart(self) -> None:
+        """See Clock."""
+        self._tally.restart(self._event())
+
+    def _event(self) -> Any:
+        if self._is_capturing():  # it would become part of the graph
+            return None
+        if (key := self._stream_of(self._device)) != self._tally.stream_key:
+            self._tally.stream, self._tally.stream_key = gpu().current_stream(self._device), key
+        event = self._tally.fresh_event()
+        self._record(event, self._tally.stream)
+        return event
 
 
 class ThreadClock:

@@ -39,6 +39,22 @@ class History:
             self._write(entry)
             self._minute.add(entry, slow=False)
             return ""
+        entry, reason = self._judged(seen, step_ns, may_trace)
+        self._write(entry)
+        return reason
+
+    def judge(self, number: int, step_ns: int, may_trace: Callable[[], bool]) -> str:
+        """The same of a step that is in the record, but for how long it took; those before it are caught up with."""
+        written = self.record.steps.entry(number)
+        seen = (*written[:2], *written[3:-4], int(written.flags))
+        entry, reason = self._judged(seen, step_ns, may_trace)
+        self.record.steps.amend(number, entry)
+        self._told = number + 1
+        return reason
+
+    def _judged(self, seen: Sequence[int], step_ns: int, may_trace: Callable[[], bool]) -> tuple[tuple[int, ...], str]:
+        """The whole entry; and why the next steps are to be traced."""
+        flags = seen[-1]
         step = Step._make((seen[0], seen[1], step_ns, *seen[2:-1], *_NOT_JUDGED))
         cause, reason = Cause.UNKNOWN, ""
         verdict = _NO_VERDICT if flags else self._usual.judge(step)
@@ -57,27 +73,31 @@ class History:
         entry = (*step[:-4], verdict.usual_ns, verdict.limit_ns, flags, cause)
         if cause or verdict.slow:
             self.record.slow.append(entry)
-        self._write(entry)
         if not flags & _TRACED and step_ns != UNKNOWN:
             self._minute.add(step, verdict.slow)
-        return reason
+        return entry, reason
 
-    def catch_up(self, may_trace: Callable[[], bool]) -> tuple[str, int]:
-        """Take in the steps that the tally has written to the record since. Returns why the next steps are to be
-        traced, and after which one; empty if they are not."""
-        first, self._told = self._told, self.record.steps.count
+    def catch_up(self, end: int, may_trace: Callable[[], bool]) -> tuple[str, int]:
+        """Take in the steps before number `end` that the tally has written to the record since. Returns why the next
+        steps are to be traced, and after which one; empty if they are not."""
+        first, self._told = self._told, end
         reason, after = "", 0
-        if first == self._told:
+        if first == end:
             return reason, after
-        fields = self.record.steps.numbers(first, self._told)
-        self._minute.add_all(fields)
+        fields = self.record.steps.numbers(first, end)
         entries = [*zip(*fields, strict=True)]
-        sample = self._usual.sample(first, self._told)
-        for number in self._usual.learn(Step._make(entries[number - first]) for number in sample):
+        if UNKNOWN in fields[2]:  # the GPU was too far behind
+            fields = [[*field] for field in zip(*(entry for entry in entries if entry[2] != UNKNOWN), strict=True)]
+        if fields:
+            self._minute.add_all(fields)
+        sample = (Step._make(entries[number - first]) for number in self._usual.sample(first, end))
+        for number in self._usual.learn(step for step in sample if step.step_ns != UNKNOWN):
             flags, cause, reason = self._trend(may_trace)
             after, entry = number, (*entries[number - first][:-2], flags, cause)
             self.record.slow.append(entry)
             self.record.steps.amend(number, entry)
+        if (quiet := self._usual.quiet).limit_ns != UNKNOWN:
+            self.usual_ns, self.limit_ns = quiet[:2]
         return reason, after
 
     @property
@@ -101,8 +121,9 @@ class History:
 
     def summary(self) -> dict[str, float]:
         """See Watch.summary."""
-        steps = [step for step in self.record.steps.entries(since=self._summed) if not step.flags & (_TRACED | _APART)]
-        self._summed = self.record.steps.count
+        entries = self.record.steps.entries(since=self._summed)
+        steps = [step for step in entries if step.number < self._told and not step.flags & (_TRACED | _APART)]
+        self._summed = self._told
         durations = [step.step_ns for step in steps if step.step_ns != UNKNOWN]
         if not durations:
             return {}

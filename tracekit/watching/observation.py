@@ -20,7 +20,7 @@ from tracekit.watched import Flag, Record, registry
 from tracekit.watched.record import UNKNOWN
 from tracekit.watched.registry import Answer, Desk, Entry, Request
 from tracekit.watching import process
-from tracekit.watching.clocks import Clock, GpuClock, HostClock, ThreadClock
+from tracekit.watching.clocks import EVENTS, Clock, GpuClock, HostClock, TallyClock, ThreadClock
 from tracekit.watching.history import History
 from tracekit.watching.memory import Memory
 from tracekit.watching.sources import Sources
@@ -58,6 +58,7 @@ class Observation:
         tally.unix_ns = time_ns() - tally.began_ns
         tracer.noticed = self._profiler_begins
         self._tally_writes = False  # it notes steps, too
+        self._tally_clock: TallyClock | None = None  # where it also asks a GPU
         self._minute_ns = tally.began_ns + _MINUTE_NS
         self._told: set[str] = set()
 
@@ -95,13 +96,10 @@ class Observation:
         tally.clear()
         tally.began_ns = now
         tally.number += 1
-        ended = self._ended
-        for step in self._clock.end(seen, host_ns):
-            ended.append(step)
-            is_due = is_due or step[1] > history.limit_ns
-        # The tally writes no step before those that it left to us are written.
-        if is_due or len(ended) >= STEPS_TOGETHER or (self._tally_writes and tally.limit_ns != UNKNOWN):
-            self._judge(history)
+        if self._tally_clock is not None:
+            self._end_on_gpu(self._tally_clock, history, seen)
+        else:
+            self._end_on_host(history, seen, is_due)
         if is_tracing:
             self._trace(tracer.step)
         elif self._slow or self._reason:
@@ -112,12 +110,34 @@ class Observation:
             tally.is_asked = True
         return True
 
+    def _end_on_gpu(self, clock: TallyClock, history: History, seen: Sequence[int]) -> None:
+        """How long the step took is written when the GPU has passed it."""
+        tally = self._sources.tally
+        entry = (*seen[:2], UNKNOWN, *seen[2:-1], tally.usual_ns, tally.limit_ns, seen[-1], 0)
+        history.record.steps.append(entry)
+        while tally.waiting >= EVENTS:
+            tally.pop()
+        if clock.end(seen[0]):
+            self._resolve(history)
+
+    def _end_on_host(self, history: History, seen: Sequence[int], is_due: bool) -> None:
+        tally, host_ns = self._sources.tally, seen[2]
+        ended = self._ended
+        for step in self._clock.end(seen, host_ns):
+            ended.append(step)
+            is_due = is_due or step[1] > history.limit_ns
+        # The tally writes no step before those that it left to us are written.
+        if is_due or len(ended) >= STEPS_TOGETHER or (self._tally_writes and tally.limit_ns != UNKNOWN):
+            self._judge(history)
+
     def attend(self) -> None:
         """The tally has noted the last steps; now it is time to take them in, or to look."""
         assert self._history is not None
         tally = self._sources.tally
         if (now := perf_counter_ns()) > tally.due_ns:
             self._look(now)
+        if self._tally_clock is not None:
+            self._resolve(self._history)
         if tally.left <= 0:
             self._judge(self._history)
         if self._slow or self._reason:
@@ -161,7 +181,11 @@ class Observation:
         while (path := self._folder / f"{facts.stem}.watch").exists():  # one of this process that began in this second
             facts = msgspec.structs.replace(facts, began_ns=facts.began_ns + _SECOND_NS)
         self._history, self.path = History(Record.create(path, facts)), path
-        self._tally_writes = number is None and self._sources.tally.write_to(*self._history.record.steps.place)
+        tally = self._sources.tally
+        if number is not None and (clock := TallyClock(tally, number)).is_used:
+            self._tally_clock = clock
+        if number is None or self._tally_clock is not None:
+            self._tally_writes = tally.write_to(*self._history.record.steps.place)
         began = registry.began(facts.process)
         with suppress(OSError, TracekitError):  # nobody can ask for a trace then
             entry = Entry(facts.process, began or 0, os.path.abspath(self._folder), facts.script)
@@ -170,16 +194,35 @@ class Observation:
     def _judge(self, history: History) -> None:
         """Add the steps that ended to the history."""
         tally = self._sources.tally
-        if self._tally_writes and (caught_up := history.catch_up(self._may_trace))[0]:
-            self._slow, self._slow_number = caught_up
+        if self._tally_writes:
+            self._catch_up(history, history.record.steps.count - tally.waiting)
         for ended, step_ns in self._ended:
             if reason := history.add(ended, step_ns, self._may_trace):
                 self._slow, self._slow_number = reason, ended[0]
         self._ended.clear()
         self._sources.reconsider(history.usual_ns)
         if self._tally_writes:
-            tally.usual_ns, tally.limit_ns = history.quiet[:2]
-            tally.left = STEPS_TOGETHER
+            self._set_limits(history)
+
+    def _resolve(self, history: History) -> None:
+        """Judge the steps that the GPU has passed since, of those that the tally leaves to us."""
+        tally = self._sources.tally
+        while (number := tally.resolve()) != UNKNOWN:
+            self._catch_up(history, number)
+            if reason := history.judge(number, tally.resolved_ns, self._may_trace):
+                self._slow, self._slow_number = reason, number
+            tally.pop()
+            self._set_limits(history)
+
+    def _catch_up(self, history: History, end: int) -> None:
+        reason, after = history.catch_up(end, self._may_trace)
+        if reason:
+            self._slow, self._slow_number = reason, after
+
+    def _set_limits(self, history: History) -> None:
+        tally = self._sources.tally
+        tally.usual_ns, tally.limit_ns = history.quiet[:2]
+        tally.left = STEPS_TOGETHER
 
     def _may_trace(self) -> bool:
         return not self._slow and self._tracer.may_trace()
@@ -237,7 +280,7 @@ class Observation:
     def _restart(self) -> None:
         self._thread_clock.passed(host_ns=_MINUTE_NS)
         if self._history is not None:
-            self._clock.restart()
+            (self._tally_clock or self._clock).restart()
         self._sources.tally.clear()
         self._sources.tally.began_ns = perf_counter_ns()
 

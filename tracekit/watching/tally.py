@@ -21,6 +21,7 @@ class PlainTally:
         *("compile_ns", "compiles", "compile_began_ns", "collect_ns", "collections", "collect_began_ns"),
         *("nodes", "edges", "schedstat", "processor_ns", "queued_ns", "unread_ns", "off_core_ns"),
         *("has_marks", "is_asked", "apart", "loading", "optimizer", "iterators", "attend", "clock"),
+        "waiting",
     )
 
     def __init__(self) -> None:
@@ -38,6 +39,7 @@ class PlainTally:
         self.compile_began_ns = self.collect_began_ns = self.wait_began_ns = 0
         self.attend: Any = None  # called after a step was noted when it is due, or none is left
         self.clock: Any = None  # in tests, what the compiled one asks instead of the system
+        self.waiting = 0  # steps that the GPU has not passed yet, where the tally asks it
         # Of the thread's clock.
         self.schedstat = -1
         self.processor_ns = self.queued_ns = self.unread_ns = self.off_core_ns = 0

@@ -74,6 +74,11 @@ BY_TWIN = (
         "Loops in C, lanes of the timeline and memory in use are those of a loop in Python.",
         ("tests/native", "tests/timeline/test_lane.py", "tests/profile/test_walk.py"),
     ),
+    Claim(
+        "ends of steps",
+        "The compiled watch notes of each step, on the host's clock and on a GPU's, what Python notes.",
+        ("tests/watching/test_tally_twin.py", "tests/watching/test_tally_clock.py"),
+    ),
 )
 
 WORLDS = Claim(

@@ -14,7 +14,7 @@ from tracekit.report import report
 from tracekit.report.blocks import Headline, of_the_recording_in
 from tracekit.report.sections.headline import faster
 
-SAMPLE = Path(__file__).parents[2] / "sample_traces" / "h100" / "gcn_cora" / "run.json"
+SAMPLE = Path(__file__).parents[2] / "sample_traces" / "h100" / "modes" / "run.json"
 
 
 def headline(made) -> Headline:

@@ -119,6 +119,8 @@ class Observation:
             tally.pop()
         if clock.end(seen[0]):
             self._resolve(history)
+        if tally.left <= 0:
+            self._judge(history)
 
     def _end_on_host(self, history: History, seen: Sequence[int], is_due: bool) -> None:
         tally, host_ns = self._sources.tally, seen[2]

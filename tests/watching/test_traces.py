@@ -219,13 +219,14 @@ def test_a_trace_that_began_before_is_no_answer(tmp_path, monkeypatch):
 
 
 class Behind(HostClock):
-    """Tells the duration of a step two steps later, as a GPU does."""
+    """Tells the duration of a step two steps later, as a GPU does. Two steps are slow, the others are steady."""
 
     def __init__(self):
         self.pending = deque()
 
     def end(self, step, host_ns):
-        self.pending.append((step, host_ns))
+        number = step[0]
+        self.pending.append((step, 1_000_000_000 if number in (100, 101) else 1_000_000 + number % 7 * 1_000))
         return [self.pending.popleft()] if len(self.pending) > 2 else []
 
 
@@ -234,11 +235,7 @@ def test_a_trace_is_named_after_the_slow_step_that_is_known_later(tmp_path, monk
     monkeypatch.setattr(loop, "Tally", PlainTally)
     training = Training()
     with watch(tmp_path, traces_per_hour=2, trace_steps=1):
-        steady(training, 100)
-        time.sleep(1.0)
-        training.step()
-        time.sleep(1.0)  # the next one is slow, too, before the first is known to be
-        steady(training, 10)
+        steady(training, 112, ms=0)  # the second slow one has ended before the first is known to be slow
     triggering = [step.number for step in steps(tmp_path) if step.flags & Flag.TRIGGERED]
     (trace,) = traces(tmp_path)
     assert triggering == [100]

@@ -182,7 +182,7 @@ format: $(VENV)/.dev
 
 # One install at a time, and only when what it depends on has changed.
 # What the package is built from besides its Python.
-BUILT_FROM := pyproject.toml constraints.txt hatch_build.py tracekit/native/loops.c tracekit/trace/reading/native/scan.c
+BUILT_FROM := pyproject.toml constraints.txt hatch_build.py $(wildcard tracekit/native/*.c) tracekit/trace/reading/native/scan.c
 
 $(VENV)/.dev: $(BUILT_FROM) | $(VENV)/.made
 	$(PIP) install --quiet -c constraints.txt -e '.[capture,dev]'

@@ -19,7 +19,8 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 NATIVE = os.environ.get("TRACEKIT_NATIVE", "")
 # Which a wheel for the stable ABI does not suit: threads without a lock have another, and other Pythons have none.
 HAS_STABLE_ABI = sys.implementation.name == "cpython" and not sysconfig.get_config_var("Py_GIL_DISABLED")
-MODULES = {"scan": "tracekit/trace/reading/native", "loops": "tracekit/native"}  # the source's name, its folder
+# The source's name, its folder.
+MODULES = {"scan": "tracekit/trace/reading/native", "loops": "tracekit/native", "levels": "tracekit/native"}
 if sys.platform == "linux" and sys.byteorder == "little":
     MODULES["steps"] = "tracekit/native"
 LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|#)([^)]+)\)")  # to a file, which an index does not have

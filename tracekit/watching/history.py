@@ -15,6 +15,7 @@ _SLOW, _TRACED, _TRIGGERED, _PERIODIC, _APART = map(
 )
 _MOST_DURATIONS = 1024  # of a minute, whose median is computed between two steps
 _MS = 1e6  # ns
+_OF_A_MINUTE = [*map(Step._fields.index, ("step_ns", "waited_ns", "compile_ns"))]
 _NO_VERDICT = Verdict()
 _NOT_JUDGED = (UNKNOWN, UNKNOWN, Flag(0), Cause.UNKNOWN)
 
@@ -24,7 +25,7 @@ class History:
 
     def __init__(self, record: Record) -> None:
         self.record = record
-        self._usual = Usual()
+        self._usual = Usual(record.steps.entry)
         self._told = 0  # steps in the record that were added here, or caught up with
         self.usual_ns, self.limit_ns = 0, _NEVER  # of steps, as of the last one that was judged
         self._minute = _OpenMinute()
@@ -84,16 +85,21 @@ class History:
         reason, after = "", 0
         if first == end:
             return reason, after
-        fields = self.record.steps.numbers(first, end)
-        entries = [*zip(*fields, strict=True)]
-        if UNKNOWN in fields[2]:  # the GPU was too far behind
-            fields = [[*field] for field in zip(*(entry for entry in entries if entry[2] != UNKNOWN), strict=True)]
-        if fields:
-            self._minute.add_all(fields)
-        sample = (Step._make(entries[number - first]) for number in self._usual.sample(first, end))
-        for number in self._usual.learn(step for step in sample if step.step_ns != UNKNOWN):
+        columns = self.record.steps.columns(first, end, _OF_A_MINUTE)
+        durations, numbers = columns[0], self._usual.sample(first, end)
+        learnt = durations if len(numbers) == len(durations) else [durations[number - first] for number in numbers]
+        if UNKNOWN in durations:  # the GPU was too far behind
+            known: Sequence[int] = [number for number in range(first, end) if durations[number - first] != UNKNOWN]
+            columns = [[column[number - first] for number in known] for column in columns]
+            numbers = [number for number, step_ns in zip(numbers, learnt, strict=True) if step_ns != UNKNOWN]
+            learnt = [step_ns for step_ns in learnt if step_ns != UNKNOWN]
+        else:
+            known = range(first, end)
+        if known:
+            self._minute.add_all(known, self.record.steps.entry(known[0]).began_ns, *columns)
+        for number in self._usual.learn(numbers, learnt):
             flags, cause, reason = self._trend(may_trace)
-            after, entry = number, (*entries[number - first][:-2], flags, cause)
+            after, entry = number, (*self.record.steps.entry(number)[:-2], flags, cause)
             self.record.slow.append(entry)
             self.record.steps.amend(number, entry)
         if (quiet := self._usual.quiet).limit_ns != UNKNOWN:
@@ -170,13 +176,14 @@ class _OpenMinute:
         self._compile_ns += compile_ns
         self._slow += slow
 
-    def add_all(self, fields: Sequence[Sequence[int]]) -> None:
-        """Several steps, field by field, none of which is slow."""
-        numbers, began_ns, durations, _, waited_ns, _, compile_ns = fields[:7]
+    def add_all(
+        self, numbers: Sequence[int], began_ns: int, durations: list[int], waited_ns: list[int], compile_ns: list[int]
+    ) -> None:
+        """Several steps, none of which is slow; when the first of them began."""
         if not self.steps:
-            self._first, self._began_ns = numbers[0], began_ns[0]
+            self._first, self._began_ns = numbers[0], began_ns
         self._durations += durations[-self.steps % self._stride :: self._stride]
-        self.steps += len(numbers)
+        self.steps += len(durations)
         if len(self._durations) >= _MOST_DURATIONS:
             self._durations = self._durations[::2]
             self._stride *= 2

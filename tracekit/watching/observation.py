@@ -29,7 +29,7 @@ from tracekit.watching.tracer import BUSY, Tracer
 STEPS_TOGETHER = 64  # steps that are judged, and written, at a time, if none is slow; at the latest after a look
 _TRACED, _APART = int(Flag.TRACED), int(Flag.APART)  # plain numbers, which are faster
 _LOOK_NS = 500_000_000  # between two looks at memory, and for requests; then, steps are written as well
-_RARER_LOOKS = 4  # times as long in between, where each step is written when it ends
+_RARER_LOOKS = 8  # times as long in between, where each step is written when it ends
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 _REASON_LENGTH = 40
 _SECOND_NS, _MINUTE_NS = 1_000_000_000, 60_000_000_000
@@ -225,6 +225,7 @@ class Observation:
         tally = self._sources.tally
         tally.usual_ns, tally.limit_ns = history.quiet[:2]
         tally.left = STEPS_TOGETHER
+        history.record.steps.make_ready(STEPS_TOGETHER)
 
     def _may_trace(self) -> bool:
         return not self._slow and self._tracer.may_trace()

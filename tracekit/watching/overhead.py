@@ -1,4 +1,4 @@
-"""What does watching cost? Three trainings, watched and not, in turns, measured in this process.
+"""What does watching cost? Some trainings, watched and not, in turns, measured in this process.
 
 Two things are measured. *In its calls*: how much longer those functions of torch take that the watch puts code around –
 optimizers' steps, waits for batches –, apart from what they call. That is all but the garbage collector's and the
@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
-from itertools import cycle
+from itertools import cycle, pairwise
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -37,10 +37,12 @@ from tracekit.watching.observation import STEPS_TOGETHER
 CONFIDENCE = 0.95
 MOST_US = 20.0  # what watching may cost a step
 SECONDS = 20.0  # for each training
-FIRST_STEPS = 64  # of a block: not counted; then steps are judged
-GROUP_S = 0.6  # STEPS_TOGETHER steps, or so long: each group has all that a watch does at steps of its length
-LEAST_GROUPS, BLOCK_S = 5, 0.3  # of a block
+FIRST_STEPS = 65  # of a watched block: not counted; with the last, the first ones are judged
+FIRST_PLAIN_STEPS = 8
+ROUND_STEPS = STEPS_TOGETHER  # in so many, a watch does all that it does
+BLOCK_S = 0.3  # of rounds, at least
 LEAST_PAIRS = 6
+MOST_CALL_NS = 2_000_000  # what takes longer has lost its core to other work
 _CALLS: tuple[tuple[Any, str], ...] = (  # what the watch puts code around
     (torch.optim.Adam, "step"),
     (_BaseDataLoaderIter, "__next__"),
@@ -84,38 +86,48 @@ class Cost(Struct, frozen=True):
 
 
 def trainings() -> Iterator[tuple[str, Callable[[], Step]]]:
-    """The trainings, by name; the recipe only where PyG is installed."""
+    """The trainings, by name; the recipes only where PyG is installed."""
     yield "a small MLP", small_mlp
     yield "a DataLoader loop", loader_loop
+    yield "an MLP of MNIST's size", mnist_mlp
     if find_spec("torch_geometric") is not None:
-        yield "recipes/gcn_cora", gcn_cora
+        for name in ("hetero_parts", "gcn_cora"):
+            yield f"recipes/{name}", functools.partial(of_recipe, name)
 
 
 def small_mlp() -> Step:
-    """Three layers, the same batch at each step."""
-    batch, take = torch.randn(256, 64), _stepping()
+    """Two layers, the same batch at each step."""
+    batch, take = torch.randn(256, 64), _stepping(64, 256, 1)
     return lambda: take(batch)
 
 
 def loader_loop() -> Step:
     """The same layers, fed by a DataLoader without workers."""
     loader = DataLoader(TensorDataset(torch.randn(8192, 64)), batch_size=256, shuffle=True)
-    take = _stepping()
+    take = _stepping(64, 256, 1)
     batches = iter(batch for epoch in cycle([loader]) for (batch,) in epoch)
     return lambda: take(next(batches))
 
 
-def gcn_cora() -> Step:
+def mnist_mlp() -> Step:
+    """Layers whose parameters and gradients fill the processor's caches at each step."""
+    batch, take = torch.randn(256, 784), _stepping(784, 512, 512, 10)
+    return lambda: take(batch)
+
+
+def of_recipe(name: str) -> Step:
     """The recipe, as its own main block runs it, on a generated graph."""
-    module = recipe.load(str(located("gcn_cora")))
+    module = recipe.load(str(located(name)))
     parameters = {**module.PARAMS, "root": ""}
-    context = SimpleNamespace(**parameters, device="cpu", seed=0, compile=lambda model: model, note=lambda _: None)
+    device = torch.device("cpu")
+    context = SimpleNamespace(**parameters, device=device, seed=0, compile=lambda model: model, note=lambda _: None)
     step: Step = module.setup(context).step
     return step
 
 
-def _stepping() -> Callable[[torch.Tensor], None]:
-    model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 1))
+def _stepping(*sizes: int) -> Callable[[torch.Tensor], None]:
+    layers = [layer for pair in pairwise(sizes) for layer in (torch.nn.ReLU(), torch.nn.Linear(*pair))]
+    model = torch.nn.Sequential(*layers[1:])
     optimizer = torch.optim.Adam(model.parameters())
 
     def take(batch: torch.Tensor) -> None:
@@ -127,10 +139,10 @@ def _stepping() -> Callable[[torch.Tensor], None]:
 
 
 class _Block(NamedTuple):
-    """What a step of it took, in µs: the median of groups, because other work lengthens some of them."""
+    """What a step of it took, in µs."""
 
-    calls_us: float  # in the calls, apart from what they call
-    step_us: float  # of the thread's processor time
+    calls_us: float  # in the calls, apart from what they call: the mean, because the watch does some things rarely
+    step_us: float  # of the thread's processor time: the median of rounds, because other work lengthens some of them
 
 
 def measure(name: str, make: Callable[[], Step], seconds: float) -> Cost:
@@ -145,16 +157,16 @@ def measure(name: str, make: Callable[[], Step], seconds: float) -> Cost:
         torch.manual_seed(0)
         with stopwatch.stopped_in(), tempfile.TemporaryDirectory(prefix="tracekit-overhead-") as folder:
             step = make()
-            _block(step, stopwatch)
+            _block(step, stopwatch, FIRST_STEPS)
             until = time.monotonic() + seconds
             while len(watched) < LEAST_PAIRS or time.monotonic() < until:
                 plain_first = len(watched) % 2 == 0
                 if plain_first:
-                    plain.append(_block(step, stopwatch))
+                    plain.append(_block(step, stopwatch, FIRST_PLAIN_STEPS))
                 with watch(folder, traces_per_hour=0):
-                    watched.append(_block(step, stopwatch))
+                    watched.append(_block(step, stopwatch, FIRST_STEPS))
                 if not plain_first:
-                    plain.append(_block(step, stopwatch))
+                    plain.append(_block(step, stopwatch, FIRST_PLAIN_STEPS))
     finally:
         torch.set_num_threads(threads)
     pairs = [*zip(watched, plain, strict=True)]
@@ -206,21 +218,21 @@ class _Stopwatch:
             yield
 
 
-def _block(step: Step, stopwatch: _Stopwatch) -> _Block:
-    groups: list[_Block] = []
+def _block(step: Step, stopwatch: _Stopwatch, first_steps: int) -> _Block:
+    calls_ns: list[int] = []
+    rounds_ns: list[int] = []
     with stopwatch.running_in():
-        for _ in range(FIRST_STEPS):
+        for _ in range(first_steps):
             step()
         until = time.monotonic() + BLOCK_S
-        while len(groups) < LEAST_GROUPS or time.monotonic() < until:
-            steps, enough = 0, time.monotonic() + GROUP_S
-            stopwatch.ns, began_ns = 0, time.thread_time_ns()
-            while steps < STEPS_TOGETHER and (steps % 4 or time.monotonic() < enough):
+        while not rounds_ns or time.monotonic() < until:
+            began_ns = time.thread_time_ns()
+            for _ in range(ROUND_STEPS):
+                stopwatch.ns = 0
                 step()
-                steps += 1
-            passed_ns = time.thread_time_ns() - began_ns
-            groups.append(_Block(stopwatch.ns / steps / 1e3, passed_ns / steps / 1e3))
-    return _Block(*(statistics.median(values) for values in zip(*groups, strict=True)))
+                calls_ns.append(min(stopwatch.ns, MOST_CALL_NS))
+            rounds_ns.append(time.thread_time_ns() - began_ns)
+    return _Block(statistics.fmean(calls_ns) / 1e3, statistics.median(rounds_ns) / ROUND_STEPS / 1e3)
 
 
 def measured(seconds: float = SECONDS) -> Iterator[Cost]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from tracekit.capture.child.replaced import Replacements, out_of_dynamos_sight
+from tracekit.capture.child.replaced import Replacements, leave_alone, out_of_dynamos_sight
 
 
 class Region(Struct, eq=False):
@@ -44,8 +44,7 @@ class StepEnds:
         self.has_optimizer = False  # whether there is any
         self._ended, self._noted = ended, noted
         self._entered, self._left = entered, exited  # compiled code
-        self._calls = 0
-        self._inside = False
+        self._told = 0  # steps that were counted here
         self._replaced = Replacements()
         self._versions: dict[int, int] = {}  # of the parameters of each optimizer, before compiled code ran
         self._seen: set[int] = set()  # the optimizers whose steps were called visibly since
@@ -56,12 +55,13 @@ class StepEnds:
         from torch.optim import Optimizer
 
         self._stepped = out_of_dynamos_sight(self._count)
+        self._counted = self._counting()
         for kind in _subclasses(Optimizer):
             self._wrap_step(kind)
         # Optimizers that a learning rate scheduler wrapped earlier, and whose original step it calls.
         optimizers = [candidate for candidate in gc.get_objects() if issubclass(type(candidate), Optimizer)]
         for optimizer in [optimizer for optimizer in optimizers if "step" in vars(optimizer)]:
-            self._replaced.put(optimizer, "step", self._counted(optimizer.step, optimizer))
+            self._wrap_own_step(optimizer)
         patch: Callable[[Any], None] = Optimizer._patch_step_function
         scaler_step: Callable[..., Any] = GradScaler.step
 
@@ -73,9 +73,11 @@ class StepEnds:
                 self._wrap_step(kind)
 
         def scaling(scaler: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-            before = self._calls
+            before = self._calls() + self._told
             result = scaler_step(scaler, optimizer, *args, **kwargs)
-            if self._calls == before:  # skipped because of infinite gradients: it is a step of training, too
+            if (
+                self._calls() + self._told == before
+            ):  # skipped because of infinite gradients: it is a step of training, too
                 self._stepped(optimizer)
             return result
 
@@ -90,7 +92,7 @@ class StepEnds:
         self.optimizers.clear()
 
     def _count(self, optimizer: Any, result: Any = None) -> None:
-        self._calls += 1
+        self._told += 1
         self._seen.add(id(optimizer))
         if self.optimizers and optimizer is self.optimizers[0]:
             self._ended(result)
@@ -127,30 +129,55 @@ class StepEnds:
         step: Any = vars(kind).get("step")
         # torch hooks a class when its first optimizer is made; ours comes later, because it has to enclose that hook.
         if getattr(step, "hooked", False) and getattr(step, "counted_for", None) is not self:
-            self._replaced.put(kind, "step", self._counted(step))
+            counted = self._counted(step)
+            counted.counted_for = self
+            self._replaced.put(kind, "step", counted)
 
-    def _counted(self, step: Any, optimizer: Any = None) -> Any:
-        """The function with counting; an optimizer that has its own `step` is handled without `self`."""
-        noted, regions = self._noted, self._regions.running
+    def _wrap_own_step(self, optimizer: Any) -> None:
+        own = optimizer.step
 
-        @functools.wraps(step)
-        def counted(*args: Any, **kwargs: Any) -> Any:
-            if self._inside:
-                return step(*args, **kwargs)
-            self._inside = True
-            try:
-                result = step(*args, **kwargs)
-            finally:
-                self._inside = False
-            stepped = args[0] if optimizer is None else optimizer
-            if noted is not None and not regions and noted(stepped):
-                self._calls += 1
-            else:
-                self._stepped(stepped, result)
-            return result
+        def step(_: Any, *args: Any, **kwargs: Any) -> Any:
+            return own(*args, **kwargs)
 
-        counted.counted_for = self  # type: ignore[attr-defined]
-        return counted
+        counted = self._counted(step)
+
+        @functools.wraps(own)
+        def counted_own(*args: Any, **kwargs: Any) -> Any:
+            return counted(optimizer, *args, **kwargs)
+
+        for function in (step, counted):
+            leave_alone(function)
+        self._replaced.put(optimizer, "step", counted_own)
+
+    def _counting(self) -> Callable[[Any], Any]:
+        """Makes functions of steps that count them. They are called after a step of torch's has driven everything out
+        of the processor's caches, and its variables are at hand sooner than attributes."""
+        noted, stepped, regions = self._noted, self._stepped, self._regions.running
+        is_inside, calls = False, 0
+
+        def counting(step: Any) -> Any:
+            @functools.wraps(step)
+            def counted(optimizer: Any, /, *args: Any, **kwargs: Any) -> Any:
+                nonlocal is_inside, calls
+                if is_inside:
+                    return step(optimizer, *args, **kwargs)
+                is_inside = True
+                try:
+                    result = step(optimizer, *args, **kwargs) if args or kwargs else step(optimizer)
+                finally:
+                    is_inside = False
+                calls += 1
+                if noted is None or regions or not noted(optimizer):
+                    stepped(optimizer, result)
+                return result
+
+            return counted
+
+        def told() -> int:
+            return calls
+
+        self._calls = told
+        return counting
 
 
 def _subclasses(kind: type[Any]) -> Iterator[type[Any]]:

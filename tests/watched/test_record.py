@@ -35,6 +35,18 @@ def test_the_oldest_steps_give_way(tmp_path):
     assert left == list(range(6, STEPS + 5))  # one fewer than there is room for: it may be half overwritten
 
 
+def test_columns_are_those_of_the_entries_also_where_the_ring_comes_round(tmp_path):
+    record = Record.create(tmp_path / "a.watch", FACTS)
+    for number in range(STEPS + 40):
+        if number % 64 == 0:
+            record.steps.make_ready(64)  # what is prepared stays as it is
+        record.steps.append(a_step(number))
+    for first, end in ((STEPS - 30, STEPS + 40), (STEPS, STEPS), (STEPS + 39, STEPS + 40), (50, STEPS + 1)):
+        expected = [list(range(first, end)), [number * 1000 for number in range(first, end)], [900] * (end - first)]
+        assert record.steps.columns(first, end, [0, 1, 2]) == expected
+    record.close()  # nothing holds on to the memory
+
+
 @pytest.mark.parametrize("has_links", [True, False])
 def test_a_record_is_never_replaced(tmp_path, monkeypatch, has_links):
     def refused(*_):

@@ -16,7 +16,7 @@ from tracekit.loading.record import read_all
 from tracekit.loading.recorder import WorkerRecorder
 from tracekit.loading.stalls import Loading
 
-SLOW_S = 0.02
+SLOW_S = 0.05
 
 
 class Samples(Dataset):

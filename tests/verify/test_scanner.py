@@ -1,6 +1,6 @@
 """What is written in C under AddressSanitizer and UndefinedBehaviorSanitizer: the scanner reads no byte that it should
-not, and nothing otherwise than the general decoder, fuzzed for TRACEKIT_FUZZ_SECONDS (half an hour); the loops keep
-their tests.
+not, and nothing otherwise than the general decoder, fuzzed for TRACEKIT_FUZZ_SECONDS (half an hour); the other modules
+keep their tests.
 """
 
 import os
@@ -16,12 +16,20 @@ from real import ROOT, TRACES
 SECONDS = os.environ.get("TRACEKIT_FUZZ_SECONDS", "1800")
 BLOCKS = 10_000  # at least
 SCANNER = ROOT / "tracekit" / "trace" / "reading" / "native" / "scan.c"
-LOOPS = ROOT / "tracekit" / "native" / "loops.c"
+TESTED = {  # what of tracekit/native, by which tests
+    "loops": ["tests/native", "tests/base/test_intervals.py", "tests/engine/test_replay.py"],
+    "levels": ["tests/watched"],
+    "steps": [
+        "tests/watching/test_tally_twin.py",
+        "tests/watching/test_tally_clock.py",
+        "tests/watching/test_watch.py",
+    ],
+}
 PRELOADED = """
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
 
-spec = spec_from_file_location("tracekit.native._loops", {module!r})
+spec = spec_from_file_location("tracekit.native.{name}", {module!r})
 sys.modules[spec.name] = module = module_from_spec(spec)
 spec.loader.exec_module(module)
 """
@@ -48,13 +56,14 @@ def built(source: Path, module: Path) -> dict[str, str]:
     }
 
 
-def test_loops_under_sanitizers(tmp_path: Path) -> None:
-    environment = built(LOOPS, module := tmp_path / "_loops.so")
-    (tmp_path / "sitecustomize.py").write_text(PRELOADED.format(module=str(module)))
-    code = "from tracekit import native; print(native._loops.__file__)"
+@pytest.mark.parametrize("source", TESTED)
+def test_modules_under_sanitizers(tmp_path: Path, source: str) -> None:
+    name, tests = f"_{source}", TESTED[source]
+    environment = built(ROOT / "tracekit" / "native" / f"{source}.c", module := tmp_path / f"{name}.so")
+    (tmp_path / "sitecustomize.py").write_text(PRELOADED.format(name=name, module=str(module)))
+    code = f"from tracekit.native import {name} as module; print(module.__file__)"
     which = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert which.stdout.strip() == str(module)
-    tests = ["tests/native", "tests/test_intervals.py", "tests/engine/test_replay.py"]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
     done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]

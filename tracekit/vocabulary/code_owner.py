@@ -158,7 +158,7 @@ def _loaded(prefixes: list[str]) -> dict[str, str]:
     """The files of the loaded modules, by their relative paths."""
     files: dict[str, str] = {}
     for module in [*sys.modules.values()]:
-        file = getattr(module, "__file__", None)
+        file = getattr(module, "__dict__", {}).get("__file__")  # asking the module may import it, or fail
         prefix = next((prefix for prefix in prefixes if _inside(file, prefix)), None) if isinstance(file, str) else None
         if isinstance(file, str) and prefix is not None:
             files.setdefault(file[len(prefix) :].lstrip(os.sep), file)

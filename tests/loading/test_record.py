@@ -68,7 +68,7 @@ def test_there_are_only_so_many_places_and_files(tmp_path):
 
 
 def at_work():
-    time.sleep(0.02)
+    time.sleep(0.1)
 
 
 def killed_at_work(folder):

@@ -9,7 +9,7 @@ import os
 import re
 import sys
 from contextlib import suppress
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import NamedTuple
 
 USER, TORCH, PYTHON, GENERATED, TRACEKIT = "user", "torch", "python", "generated", "tracekit"
@@ -89,7 +89,6 @@ class CodeOwners:
         self.full = cache(self._full)
         self._folder = os.getcwd()
         self._prefixes = sorted({os.path.abspath(path) for path in [*_sites(), *sys.path]}, reverse=True)
-        self._loaded = _loaded(self._prefixes)
         self._temporary = "/tmp"
         with suppress(FileNotFoundError):  # none can be written, which is no matter for who only reads
             self._temporary = tempfile.gettempdir()
@@ -98,6 +97,11 @@ class CodeOwners:
         self._sites = tuple({os.path.realpath(path) for path in _sites()})
         torch_file = getattr(sys.modules.get("torch"), "__file__", None)
         self._torch: str | None = os.path.dirname(torch_file) if torch_file else None
+
+    @cached_property
+    def _loaded(self) -> dict[str, str]:
+        """The files of the loaded modules, by their relative paths; in a fork, to look at each copies its memory."""
+        return _loaded(self._prefixes)
 
     def relative(self, file: str) -> str:
         """`torch_geometric/utils/loop.py`: the path below the folder that it was imported from."""

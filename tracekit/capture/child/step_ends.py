@@ -44,7 +44,7 @@ class StepEnds:
         self.has_optimizer = False  # whether there is any
         self._ended, self._noted = ended, noted
         self._entered, self._left = entered, exited  # compiled code
-        self._told = 0  # steps that were counted here
+        self._told = 0  # steps that were counted
         self._replaced = Replacements()
         self._versions: dict[int, int] = {}  # of the parameters of each optimizer, before compiled code ran
         self._seen: set[int] = set()  # the optimizers whose steps were called visibly since
@@ -73,11 +73,9 @@ class StepEnds:
                 self._wrap_step(kind)
 
         def scaling(scaler: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-            before = self._calls() + self._told
+            before = self._calls()
             result = scaler_step(scaler, optimizer, *args, **kwargs)
-            if (
-                self._calls() + self._told == before
-            ):  # skipped because of infinite gradients: it is a step of training, too
+            if self._calls() == before:  # skipped because of infinite gradients: it is a step of training, too
                 self._stepped(optimizer)
             return result
 
@@ -173,10 +171,10 @@ class StepEnds:
 
             return counted
 
-        def told() -> int:
-            return calls
+        def all_calls() -> int:
+            return calls + self._told
 
-        self._calls = told
+        self._calls = all_calls
         return counting
 
 

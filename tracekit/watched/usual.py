@@ -66,8 +66,8 @@ class Usual:
     """What is usual so far."""
 
     def __init__(self, read: Callable[[int], Step] = [].__getitem__) -> None:
-        self._read = read  # a step by its number, for those that are not judged
-        self._recent: deque[Step | int] = deque(maxlen=TYPICAL_STEPS)  # or its number, as few are asked for
+        self._read = read  # gets a step by its number
+        self._recent: deque[Step | int] = deque(maxlen=TYPICAL_STEPS)  # steps judged; numbers of those only learnt from
         self._levels = Levels()
         self._factor = 0.0  # of the level, beyond which a step is slow
         self._learnt = self._spread_of = 0  # steps; those of which the spread was worked out last
@@ -171,7 +171,7 @@ def typical(steps: Iterable[Sequence[int]]) -> Step:
 
 
 class PlainLevels:
-    """The level around each step, and how many times it each of the last steps took. In C, it is the same."""
+    """The level around each step, and the ratios of the last steps to it. `native/levels.c` does the same in C."""
 
     def __init__(self) -> None:
         self._level: _Window[int] = _Window(LEVEL_STEPS)
@@ -229,7 +229,8 @@ class _Trend:
         self._has_lengthened = False  # as of the last block
 
     def lengthened(self, durations: list[int]) -> bool:
-        """Whether steps have lengthened so far that it is to be told, these included, which fit into the block."""
+        """Take in steps, no more than the current block has room for. Whether steps have lengthened so far that it is
+        to be told."""
         self._block += durations
         if len(self._block) == BLOCK_STEPS:
             counted = sorted(self._block)[:-CUT]
@@ -241,7 +242,7 @@ class _Trend:
         return self._has_lengthened
 
     def told(self, durations: list[int]) -> list[int]:
-        """The places of the steps at which it is told, of which none is slow."""
+        """Take in steps of which none is slow. The places of those at which it is told that steps have lengthened."""
         told, at = [], 0
         while at < len(durations):
             # One that was not told yet is told at the next step; otherwise, nothing changes before a block is full.

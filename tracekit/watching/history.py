@@ -86,18 +86,16 @@ class History:
         if first == end:
             return reason, after
         columns = self.record.steps.columns(first, end, _OF_A_MINUTE)
-        durations, numbers = columns[0], self._usual.sample(first, end)
-        learnt = durations if len(numbers) == len(durations) else [durations[number - first] for number in numbers]
+        durations = columns[0]
+        numbers: Sequence[int] = range(first, end)
+        sample = self._usual.sample(first, end)
         if UNKNOWN in durations:  # the GPU was too far behind
-            known: Sequence[int] = [number for number in range(first, end) if durations[number - first] != UNKNOWN]
-            columns = [[column[number - first] for number in known] for column in columns]
-            numbers = [number for number, step_ns in zip(numbers, learnt, strict=True) if step_ns != UNKNOWN]
-            learnt = [step_ns for step_ns in learnt if step_ns != UNKNOWN]
-        else:
-            known = range(first, end)
-        if known:
-            self._minute.add_all(known, self.record.steps.entry(known[0]).began_ns, *columns)
-        for number in self._usual.learn(numbers, learnt):
+            numbers = [number for number in numbers if durations[number - first] != UNKNOWN]
+            sample = [number for number in sample if durations[number - first] != UNKNOWN]
+            columns = [[column[number - first] for number in numbers] for column in columns]
+        if numbers:
+            self._minute.add_all(numbers, self.record.steps.entry(numbers[0]).began_ns, *columns)
+        for number in self._usual.learn(sample, [durations[number - first] for number in sample]):
             flags, cause, reason = self._trend(may_trace)
             after, entry = number, (*self.record.steps.entry(number)[:-2], flags, cause)
             self.record.slow.append(entry)

@@ -132,7 +132,7 @@ class StepEnds:
             self._replaced.put(kind, "step", counted)
 
     def _wrap_own_step(self, optimizer: Any) -> None:
-        own = optimizer.step
+        own = optimizer.step  # it is called without `self`
 
         def step(_: Any, *args: Any, **kwargs: Any) -> Any:
             return own(*args, **kwargs)
@@ -148,8 +148,8 @@ class StepEnds:
         self._replaced.put(optimizer, "step", counted_own)
 
     def _counting(self) -> Callable[[Any], Any]:
-        """Makes functions of steps that count them. They are called after a step of torch's has driven everything out
-        of the processor's caches, and its variables are at hand sooner than attributes."""
+        """Returns what puts counting around a function that steps an optimizer. Each step of torch's drives nearly
+        everything out of the processor's caches; variables of a function are then read faster than attributes."""
         noted, stepped, regions = self._noted, self._stepped, self._regions.running
         is_inside, calls = False, 0
 

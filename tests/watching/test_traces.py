@@ -137,10 +137,46 @@ def test_snap_asks_a_training_that_runs(tmp_path, capsys):
         assert f"process {os.getpid()} is not watched. Watched are: {training} (" in capsys.readouterr().err
         os.kill(training, signal.SIGSTOP)
         assert main(["snap", str(training), "--timeout", "1"]) == 1
-        assert "no step ended within 1 s" in capsys.readouterr().err
+        assert "it took no request within 1 s: it looks for one" in capsys.readouterr().err
     assert main(["snap", str(training)]) == 1
     told = f"tracekit: process {training} does not run. No training of yours is watched now.\n"
     assert capsys.readouterr().err == told
+
+
+def test_a_request_waits_for_those_before_it(tmp_path):
+    training = Training()
+    first, second, third = (registry.Request(token) for token in "abc")
+    with watch(tmp_path, trace_steps=1, traces_per_hour=0):
+        training.step()
+        ((desk, _),) = registry.running()
+        assert desk.ask(first)
+        assert not desk.ask(second)
+        assert not desk.withdraw(second)
+        assert desk.requested() == first
+        assert not desk.withdraw(first)
+        assert desk.ask(second)
+        desk.answer(registry.Answer("a"))
+        assert not desk.ask(third)  # and the first answer is still there
+        assert desk.answered(first)
+        assert desk.withdraw(second)
+        assert desk.requested() is None
+        assert sorted(path.name for path in desk._folder.iterdir()) == ["watch.json"]
+
+
+def test_two_that_ask_get_a_trace_each(tmp_path, capsys):
+    from tracekit.cli.program import main
+
+    with forked_training(tmp_path) as training:
+        threads = [
+            threading.Thread(target=main, args=(["snap", str(training), "--reason", reason],)) for reason in "ab"
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    written = [Path(line) for line in capsys.readouterr().out.split()]
+    assert sorted(path.name.rsplit("-")[-1].partition(".")[0] for path in written) == ["a", "b"]
+    assert sorted(written) == traces(tmp_path)
 
 
 def test_snap_is_told_why_there_is_no_trace(tmp_path):

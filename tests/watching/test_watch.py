@@ -1,5 +1,6 @@
 """A training that is watched: its steps are in the record, whatever happens to it."""
 
+import functools
 import logging
 import os
 import queue
@@ -64,6 +65,35 @@ def test_nothing_of_it_is_left_in_torch(tmp_path):
         during = put_in()
     assert put_in() == before
     assert all(now != then for now, then in zip(during, before, strict=True))
+
+
+def test_what_was_put_over_ours_stays(tmp_path):
+    training, calls = Training(), []
+    kind = torch.optim.SGD
+    before = kind.step
+    with watch(tmp_path):
+        training.step()
+        ours = kind.step
+
+        @functools.wraps(ours)
+        def theirs(*args, **kwargs):
+            calls.append(None)
+            return ours(*args, **kwargs)
+
+        kind.step = theirs
+        training.step()
+    try:
+        assert kind.step is theirs
+        training.step()
+        assert len(calls) == 2
+        assert len(steps(tmp_path)) == 2
+        with watch(tmp_path / "again"):
+            training.step()
+        assert len(calls) == 3
+        assert len(steps(tmp_path / "again")) == 1
+        assert kind.step is theirs
+    finally:
+        kind.step = before
 
 
 def test_waits_for_batches_are_noted(tmp_path):

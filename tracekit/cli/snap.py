@@ -49,10 +49,11 @@ class SnapVerb(Verb):
 
         desk, entry = _desk(options.process)
         request = registry.Request(token=secrets.token_hex(8), reason=options.reason)
-        desk.ask(request)
+        is_asked = False
         give_up = time.monotonic() + options.timeout
         try:
             while (answer := desk.answered(request)) is None:
+                is_asked = is_asked or (desk.is_open and desk.ask(request))
                 if not (desk.is_open and registry.is_running(entry)):
                     if (answer := desk.answered(request)) is not None:  # its last deed
                         break
@@ -60,15 +61,15 @@ class SnapVerb(Verb):
                     raise NoTraceTakenError(options.process, f"{ended} before the trace was written")
                 if time.monotonic() > give_up:
                     late = f"within {options.timeout} s"
-                    raise NoTraceTakenError(
-                        options.process,
-                        f"no step ended {late}"
-                        if desk.withdraw()
-                        else f"the steps to be traced did not end {late}; the trace will be in {named(entry.folder)}",
-                    )
+                    if desk.withdraw(request) or not is_asked:
+                        when = "every few seconds, between two steps, and not while another trace is taken"
+                        why = f"it took no request {late}: it looks for one {when}"
+                    else:
+                        why = f"the steps to be traced did not end {late}; the trace will be in {named(entry.folder)}"
+                    raise NoTraceTakenError(options.process, why)
                 time.sleep(_POLL_S)
         except KeyboardInterrupt:
-            desk.withdraw()
+            desk.withdraw(request)
             raise
         if answer.why:
             raise NoTraceTakenError(options.process, sanitize(answer.why))

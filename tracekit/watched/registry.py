@@ -76,10 +76,20 @@ class Desk:
         put(folder / _ENTRY, msgspec.json.encode(entry))
         return desk
 
-    def ask(self, request: Request) -> None:
-        """Put a request there. Raises OSError."""
-        self._answer.unlink(missing_ok=True)
-        put(self._request, msgspec.json.encode(request))
+    def ask(self, request: Request) -> bool:
+        """Put a request there; False if another one waits there to be taken. Raises OSError."""
+        content = msgspec.json.encode(request)
+        part = self._request.with_name(f"request.{request.token}.part")
+        try:
+            part.write_bytes(content)
+            os.link(part, self._request)
+        except FileExistsError:
+            return False
+        except OSError:  # the file system has no links
+            put(self._request, content)
+        finally:
+            part.unlink(missing_ok=True)
+        return True
 
     def requested(self) -> Request | None:
         """The request, which is taken away; None, and a few µs, if there is none."""
@@ -108,12 +118,11 @@ class Desk:
         """Whether the watch goes on."""
         return os.path.exists(self._folder / _ENTRY)
 
-    def withdraw(self) -> bool:
-        """Take the request back; False if the loop has taken it already."""
-        try:
-            self._request.unlink()
-        except FileNotFoundError:
+    def withdraw(self, request: Request) -> bool:
+        """Take the request back; False if it is not there, because the loop has taken it."""
+        if _read(self._request, Request) != request:
             return False
+        self._request.unlink(missing_ok=True)
         return True
 
     def close(self) -> None:

@@ -57,7 +57,10 @@ class Replacements:
             self._is_aside = True
             for holder, name, original, new in reversed(self._made):
                 if vars(holder).get(name) is new:
-                    _restore(holder, name, original)
+                    if original is _INHERITED:
+                        delattr(holder, name)
+                    else:
+                        setattr(holder, name, original)
 
     def step_back(self) -> None:
         """Put the replacements back."""
@@ -68,18 +71,11 @@ class Replacements:
                     setattr(holder, name, new)
 
     def undo(self) -> None:
-        """Put everything back, the latest first."""
-        for holder, name, original, _ in reversed(self._made):
-            _restore(holder, name, original)
+        """Restore the originals for good, except attributes that something else has replaced since, which may go on
+        calling our functions."""
+        self.step_aside()
         self._is_aside = False
         self._made.clear()
-
-
-def _restore(holder: Any, name: str, original: Any) -> None:
-    if original is not _INHERITED:
-        setattr(holder, name, original)
-    elif name in vars(holder):
-        delattr(holder, name)
 
 
 def leave_alone(function: Any) -> None:

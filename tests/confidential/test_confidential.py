@@ -497,6 +497,8 @@ def test_what_builds_a_graph_is_still_known_to(category, name, shown):
     [
         ("python_function", "Python GC", "Python GC"),
         ("python_function", "<built-in function collect>", "<built-in function collect>"),
+        ("cpu_op", "fallback_function", "fallback_function"),
+        ("cpu_op", "TensorExpr", "TensorExpr"),
         ("python_function", "/home/acme/data.py(12): AcmeCollator", "/file-1.py(12): collate_function_1"),
         ("user_annotation", "## Backward ##", "## Backward ##"),
         ("user_annotation", "backward of acme", "backward annotation-1"),

@@ -55,6 +55,7 @@ _OTHERS = {
     *("Context Sync", "Stream Sync", "Event Sync", "Stream Wait Event", "Device Sync", "Buffer Flush", "[memory]"),
     *("Lazy Function Loading", "Runtime Triggered Module Loading", "Command Buffer Full", "Instrumentation"),
     *("Resource", "Activity Buffer Request", "CUPTI Resource", "Unknown", "INVALID", "record_param_comms"),
+    *("fallback_function", "TensorExpr"),  # TorchScript's
     *("DistributedDataParallel.forward", "Python GC", OWN_WAIT, *COMPILE_SPANS),
 }
 # A word by which a kernel's kind is known, for a stand-in that has lost it.

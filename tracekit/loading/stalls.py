@@ -82,12 +82,13 @@ class Worker:
 
     def lines(self, batches: Iterable[Batch]) -> Counter[Place]:
         """How long the worker was at which line while it made these batches, ns, as far as they were sampled: a sample
-        stands for the time since the one before it, and the last one of a batch for the rest of that batch, too."""
+        stands for the time around it, up to halfway to the next one, or to where the batch begins or is made."""
         spent: Counter[Place] = Counter()
         for batch in batches:
             first, last = bisect_right(self._moments, batch.began_ns), bisect_right(self._moments, batch.made_ns)
             samples = self._recorded.samples[first:last]
-            bounds = [batch.began_ns, *(sample.at_ns for sample in samples[:-1]), batch.made_ns]
+            halfway = [(one.at_ns + other.at_ns) // 2 for one, other in pairwise(samples)]
+            bounds = [batch.began_ns, *halfway, batch.made_ns]
             for (began_ns, ended_ns), sample in zip(pairwise(bounds), samples, strict=False):
                 if (place := self._recorded.places.get(sample.place)) is not None:
                     spent[place] += ended_ns - began_ns

@@ -51,8 +51,14 @@ def test_what_to_do_next_is_said_of_the_fastest(pair):
 
 def test_a_cause_says_more_than_that_the_gpu_sets_the_pace(pair):
     gpu = replace(finding(9e9, do="Make the host faster first."), id="gpu_bound_other")
-    pair.diagnoses[[*pair.diagnoses][1]] = diagnosed(gpu, finding(do="Mend it."))
-    assert headline(pair).next_do == "mend it."
+    pair.diagnoses[[*pair.diagnoses][1]] = diagnosed(gpu, finding(do="Mend the host."))
+    assert headline(pair).next_do == "mend the host."
+
+
+def test_advice_about_it_says_what_it_is(pair):
+    it = replace(finding(do="Move it out of the step."), headline="Python is busy")
+    pair.diagnoses[[*pair.diagnoses][1]] = diagnosed(it)
+    assert headline(pair).last == "Next, in graphs: Python is busy. Move it out of the step."
 
 
 def test_where_nothing_is_left_to_do_it_says_so(pair):
@@ -68,11 +74,11 @@ def test_where_only_the_gpu_is_left_it_says_what_would_help(pair):
 
 
 def test_figures_and_the_next_thing_to_do_lead_the_text(pair):
-    pair.diagnoses[[*pair.diagnoses][1]] = diagnosed(finding(do="Mend it."))
+    pair.diagnoses[[*pair.diagnoses][1]] = diagnosed(finding(do="Mend the host."))
     for draw in (as_text, as_markdown):
         first, second, third = draw([headline(pair)]).splitlines()[:3]
         assert "× faster than eager" in first
-        assert "Next, in graphs: mend it" in second
+        assert "Next, in graphs: mend the host" in second
         assert third.startswith(headline(pair).lines[0][:20].replace("_", "\\_" if draw is as_markdown else "_"))
 
 

@@ -178,7 +178,7 @@ def _rows(rows: pa.Table, opened: int, full: bool) -> Iterator[str]:
 
 def _column(values: list[object], field: pa.Field) -> list[str]:
     """The cells of a column; a shortened name is shown in full when the pointer rests on it."""
-    cells = texts(values, field, _CELL)
+    cells = texts(values, field, 4 * _CELL if role(field) == "reason" else _CELL)
     if is_number(field):
         exact = [value if isinstance(value, int | float) else None for value in values]
         return [number(text, value) for text, value in zip(cells, exact, strict=True)]

@@ -2,9 +2,10 @@
 figures are based on. And step by step: do all take the same time, or do some stand out?
 """
 
+import re
 from collections.abc import Callable
 
-from tracekit.base.names import HEAD, sanitize, short
+from tracekit.base.names import HEAD, cut_off, sanitize, short
 from tracekit.base.units import count, duration, percent, ratio
 from tracekit.engine import Attribution
 from tracekit.engine.buckets import BUCKETS
@@ -28,6 +29,8 @@ from tracekit.trace.facts.coverage import device_side_missing
 
 _MAX_VARIANTS = 8  # variants: bars of more are no first glance
 _SAME_RATIO = 0.005  # of a ratio
+_ABOUT_IT = re.compile(r"\w+ it\b")  # advice that only the finding's headline makes clear: "Move it out of the step"
+_LONGEST_HEADLINE = 160  # letters
 _ONLY_LESS_WORK = "it is GPU-bound; only fewer, smaller or less precise operations make it faster."
 Time = Callable[[Member], float | None]
 _MAX_CONTRIBUTIONS = 4  # contributions a sentence can carry
@@ -140,10 +143,13 @@ def _next_action(report: Report, names: dict[str, str], timed: list[Member], ste
     findings = sorted(diagnosis.findings, key=lambda finding: of_the_gpu(finding.id))
     gpu_bound = any(of_the_gpu(finding.id) for finding in findings) or of_the_gpu(diagnosis.verdict.id)
     otherwise = _ONLY_LESS_WORK if gpu_bound else "nothing worth changing was found."
-    action = next((finding.do_first or finding.do for finding in findings if finding.do), otherwise)
+    first = next((finding for finding in findings if finding.do), None)
+    action = otherwise if first is None else first.do_first or first.do
     for attempt in report.attempts[best.name]:
         if action.startswith(attempt.sentence) and attempt.next_do:  # there is no other advice: mend what was tried
             return attempt.next_do, names.get(attempt.variant, attempt.variant)
+    if first is not None and _ABOUT_IT.match(action):
+        return f"{cut_off(first.headline, _LONGEST_HEADLINE)}. {action}", names[best.name]
     return action[0].lower() + action[1:], names[best.name]
 
 

@@ -1,6 +1,7 @@
 """A training that is watched: its steps are in the record, whatever happens to it."""
 
 import functools
+import gc
 import logging
 import os
 import queue
@@ -8,6 +9,7 @@ import random
 import signal
 import threading
 import time
+import weakref
 
 import pytest
 import torch
@@ -16,6 +18,8 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 import tracekit
 from tests.watching.small_training import Numbers, Training, forked_training, record, steps, watch
 from tracekit.watched import Flag, Record, registry
+from tracekit.watching import loop
+from tracekit.watching.tally import PlainTally, Tally
 
 
 def test_steps_end_where_the_optimizer_steps(tmp_path):
@@ -32,6 +36,22 @@ def test_steps_end_where_the_optimizer_steps(tmp_path):
     assert minute.least_ns <= minute.median_ns <= minute.most_ns
 
 
+@pytest.mark.parametrize("kind", [Tally, PlainTally])
+def test_each_fold_is_watched_and_none_is_kept(tmp_path, monkeypatch, kind):
+    monkeypatch.setattr(loop, "Tally", kind)
+    seen = []
+    with watch(tmp_path):
+        for _ in range(3):
+            training = Training()
+            for _ in range(40):
+                training.step()
+            seen.append(weakref.ref(training.optimizer))
+            del training
+            gc.collect()
+        assert [optimizer() for optimizer in seen] == [None, None, None]
+    assert len(steps(tmp_path)) == 120
+
+
 def test_marks_end_steps_instead_of_optimizers(tmp_path):
     training = Training()
     with watch(tmp_path, step="two batches") as watched:
@@ -46,8 +66,6 @@ def test_marks_end_steps_instead_of_optimizers(tmp_path):
 
 
 def test_nothing_of_it_is_left_in_torch(tmp_path):
-    import gc
-
     from torch._dynamo.callback import callback_handler
     from torch.utils.data.dataloader import _BaseDataLoaderIter
 

@@ -218,9 +218,15 @@ static PyObject *use_gpu(Tally *self, PyObject *args) {
     Py_RETURN_TRUE;
 }
 
+/* Whether the steps of this optimizer end steps. Only a weak reference to that one is kept. */
+static int is_counted(Tally *self, PyObject *optimizer) {
+    PyObject *known = self->optimizer;
+    return known && PyWeakref_CheckRef(known) && PyWeakref_GetObject(known) == optimizer;
+}
+
 static PyObject *end_plain_step(Tally *self, PyObject *optimizer) {
     if (optimizer != Py_None && self->has_marks) Py_RETURN_TRUE;
-    if (optimizer == Py_None ? !self->has_marks : optimizer != self->optimizer) Py_RETURN_FALSE;
+    if (optimizer == Py_None ? !self->has_marks : !is_counted(self, optimizer)) Py_RETURN_FALSE;
     if (!self->record.buf || self->is_asked || self->apart || !is_driving(self)) Py_RETURN_FALSE;
     int64_t at = now(self), host_ns = at - self->began_ns;
     int64_t *count = (int64_t *)((char *)self->record.buf + self->count_at), *entry = entry_of(self, *count);

@@ -5,6 +5,7 @@ import logging
 import os
 import signal
 import time
+import weakref
 from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -173,8 +174,9 @@ class Watch:
     def _optimizer_stepped(self, _: Any) -> None:
         tally = self._sources.tally
         if not tally.has_marks:
-            tally.optimizer = self._ends.optimizers[0]
-            self._ended(tally.optimizer)
+            optimizer = self._ends.first
+            tally.optimizer = weakref.ref(optimizer)
+            self._ended(optimizer)
 
     def _attend(self) -> None:
         if self._observation is not None:

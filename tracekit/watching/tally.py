@@ -34,7 +34,7 @@ class PlainTally:
         self.loading = False  # one loader may iterate over another
         self.has_marks = False  # optimizers end no steps
         self.is_asked = False  # the end of this step is not to be noted here: a profiler runs, or is to run
-        self.optimizer: Any = None  # whose steps end steps
+        self.optimizer: Any = None  # a weak reference to the one whose steps end steps
         self.iterators: list[int] = []  # of loaders, that began in this step
         self.compile_began_ns = self.collect_began_ns = self.wait_began_ns = 0
         self.attend: Any = None  # called after a step was noted when it is due, or none is left

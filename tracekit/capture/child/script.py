@@ -203,7 +203,7 @@ class ScriptSteps:
         if self._journal is not None:
             self._journal.end()
         step_marks.stop_listening(self._marked)
-        self.optimizers = [type(optimizer).__name__ for optimizer in self._ends.optimizers]
+        self.optimizers = [*self._ends.kinds]
         self.backward.__exit__()
         self.script_variant.__exit__()
         self._ends.__exit__()

@@ -7,6 +7,7 @@ traced code. If several things may end a step, the highest one counts.
 
 import functools
 import gc
+import weakref
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from enum import IntEnum
@@ -24,7 +25,8 @@ class Region(Struct, eq=False):
 
 
 class StepEnds:
-    """While active, calls `ended` after each step of the optimizer that steps first, whatever others do.
+    """While active, calls `ended` after each step of the optimizer that steps first, whatever others do. When that is
+    gone, as after a fold of a cross-validation, the next one counts.
 
     `ended` gets what the step returned: the loss of its closure, if it was given one. It is not called for steps of an
     optimizer for which `noted` is true; this is asked outside of compiled code, and must be none that Dynamo traces.
@@ -40,7 +42,9 @@ class StepEnds:
         exited: Callable[[], None] = lambda: None,
         noted: Callable[[Any], bool] | None = None,
     ) -> None:
-        self.optimizers: list[Any] = []  # those that stepped; the first one counts
+        self.kinds: list[str] = []  # of the optimizers that stepped
+        # Those of them that are still there, by id; the first one counts. None is kept from being freed.
+        self._known: dict[int, weakref.ref[Any]] = {}
         self.has_optimizer = False  # whether there is any
         self._ended, self._noted = ended, noted
         self._entered, self._left = entered, exited  # compiled code
@@ -87,17 +91,21 @@ class StepEnds:
     def __exit__(self, *_: object) -> None:
         self._regions.__exit__()
         self._replaced.undo()
-        self.optimizers.clear()
+        self._known.clear()
+
+    @property
+    def first(self) -> Any:
+        """The optimizer whose steps count; None if none stepped."""
+        return next((known() for known in self._known.values()), None)
 
     def _count(self, optimizer: Any, result: Any = None) -> None:
         self._told += 1
         self._seen.add(id(optimizer))
-        if self.optimizers and optimizer is self.optimizers[0]:
+        if (number := id(optimizer)) not in self._known:
+            self._known[number] = weakref.ref(optimizer, functools.partial(self._known.pop, number))
+            self.kinds.append(type(optimizer).__name__)
+        if number == next(iter(self._known)):
             self._ended(result)
-        elif all(stepped is not optimizer for stepped in self.optimizers):
-            self.optimizers.append(optimizer)
-            if optimizer is self.optimizers[0]:
-                self._ended(result)
 
     def _region_entered(self, region: Region) -> None:
         if region.steps:

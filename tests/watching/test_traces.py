@@ -61,6 +61,16 @@ def test_a_signal_that_cannot_be_caught_is_said_to_be_one(tmp_path, caplog):
     assert [record.getMessage() for record in caplog.records] == ["signal 9 takes no trace: it cannot be caught"]
 
 
+def test_a_handler_that_the_training_has_put_over_ours_stays(tmp_path):
+    before = signal.getsignal(signal.SIGUSR2)
+    try:
+        with watch(tmp_path, on_signal=signal.SIGUSR2):
+            signal.signal(signal.SIGUSR2, theirs := lambda *_: None)
+        assert signal.getsignal(signal.SIGUSR2) is theirs
+    finally:
+        signal.signal(signal.SIGUSR2, before)
+
+
 def test_a_trace_that_is_asked_for(tmp_path):
     training = Training()
     with watch(tmp_path, traces_per_hour=0, trace_steps=2, on_signal=signal.SIGUSR2) as watched:

@@ -169,7 +169,7 @@ class Watch:
         except ValueError:
             _log.warning("signal %s takes no trace: only the main thread can listen to signals", number)
         else:
-            self._undo.callback(signal.signal, number, before)
+            self._undo.callback(_restore, number, asked, before)
 
     def _optimizer_stepped(self, _: Any) -> None:
         tally = self._sources.tally
@@ -215,6 +215,11 @@ class Watch:
         self._observation = None
         self._tracer.forget()
         self._undo.close()
+
+
+def _restore(number: int, ours: Any, before: Any) -> None:
+    if signal.getsignal(number) is ours:  # otherwise, the training has listened to it since
+        signal.signal(number, before)
 
 
 def _forked() -> None:

@@ -18,6 +18,7 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 import tracekit
 from tests.watching.small_training import Numbers, Training, forked_training, record, steps, watch
 from tracekit.watched import Flag, Record, registry
+from tracekit.watched.reading import read_watch
 from tracekit.watching import loop
 from tracekit.watching.tally import PlainTally, Tally
 
@@ -321,6 +322,19 @@ def test_a_later_watch_in_the_same_folder_leaves_earlier_records_alone(tmp_path)
             training.step()
     records = [Record.open(path) for path in sorted(tmp_path.glob("*.watch"))]
     assert [len(found.steps.entries()) for found in records] == [1, 1, 1]
+
+
+def test_a_watch_lasts_from_its_beginning_also_where_others_began_in_the_same_second(tmp_path):
+    training = Training()
+    for _ in range(3):
+        with watch(tmp_path):
+            for _ in range(2):
+                time.sleep(0.05)
+                training.step()
+    for path in tmp_path.glob("*.watch"):
+        watched = read_watch(path)
+        steps_ns = sum(step.host_ns for step in watched.shown.steps)
+        assert watched.lasted_ns == pytest.approx(steps_ns, abs=20_000_000)
 
 
 def test_a_record_is_readable_after_a_kill_at_any_moment(tmp_path):

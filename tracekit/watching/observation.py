@@ -180,10 +180,12 @@ class Observation:
         self._clock: Clock[Sequence[int]] = HostClock() if number is None else GpuClock.of(number)
         self._memory = Memory(number)
         facts = process.facts(self._step or what, self._clock.name, number, self._loader)
-        while (path := self._folder / f"{facts.stem}.watch").exists():  # one of this process that began in this second
-            facts = msgspec.structs.replace(facts, began_ns=facts.began_ns + _SECOND_NS)
-        self._history, self.path = History(Record.create(path, facts)), path
         tally = self._sources.tally
+        # The first step, which ends now, is part of what is watched.
+        named = facts = msgspec.structs.replace(facts, began_ns=tally.unix_ns + tally.began_ns)
+        while (path := self._folder / f"{named.stem}.watch").exists():  # one of this process that began in this second
+            named = msgspec.structs.replace(named, began_ns=named.began_ns + _SECOND_NS)
+        self._history, self.path = History(Record.create(path, facts)), path
         if number is not None and (clock := TallyClock(tally, number)).is_used:
             self._tally_clock = clock
         if number is None or self._tally_clock is not None:
@@ -234,7 +236,7 @@ class Observation:
         """Do what need not be done at each step; how often the allocator has freed its cache since the last look."""
         tally = self._sources.tally
         tally.due_ns = now + _LOOK_NS * (_RARER_LOOKS if self._tally_writes else 1)
-        tally.unix_ns = time_ns() - now
+        tally.unix_ns = time_ns() - perf_counter_ns()  # since `now`, the record may have been made
         if self._history is not None and now > self._minute_ns:
             self._minute_ns = now + _MINUTE_NS
             self._judge(self._history)

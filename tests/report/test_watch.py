@@ -72,9 +72,15 @@ def test_a_quiet_watch_says_so_and_what_to_do(tmp_path):
     path = write(tmp_path / "watch", steps(1_000, {}))
     lines = _said(report(open_subject([path])), "watch")
     assert lines[2:] == [
-        "No step was slow.",
+        "No step after the first 32 was slow.",
         "Next: see where the time of a step goes: tracekit capture /home/ada/secret/train.py",
     ]
+
+
+def test_of_the_first_steps_it_is_not_said_that_none_was_slow(tmp_path):
+    path = write(tmp_path / "watch", steps(20, {0: {"step_ns": 10_000 * MS}}))
+    lines = _said(report(open_subject([path])), "watch")
+    assert lines[2] == "No step was judged: nothing is said of the first 32."
 
 
 def test_a_watch_of_no_step_has_a_report(tmp_path):

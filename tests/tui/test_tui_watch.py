@@ -171,7 +171,7 @@ async def test_a_watch_without_a_slow_step(tmp_path):
     app = WatchApp(tmp_path / "watch", watch_pages(tmp_path / "watch"))
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
-        assert "No step was slow." in shown(app, "#lead")
+        assert "No step after the first 32 was slow." in shown(app, "#lead")
         assert not len(app.grid.sheet)
         await pilot.press("enter", "down", "o")
         assert app.is_running

@@ -22,6 +22,8 @@ from tracekit.watched import Cause, Flag
 from tracekit.watched.causes import NAMES
 from tracekit.watched.course import course
 from tracekit.watched.reading import OfRank, SlowStep, Watched
+from tracekit.watched.record import UNKNOWN
+from tracekit.watched.usual import FIRST_STEPS
 
 _HOUR_S, _MINUTE_S = 3600, 60
 _MOST_CAUSES = 3  # that the first sentences name
@@ -88,8 +90,12 @@ def _pace(watched: Watched) -> Iterator[str]:
 
 def _slow(watched: Watched) -> Iterator[str]:
     slow = [slow for slow in watched.slow if slow.explanation.cause is not Cause.TREND]
-    if not slow and watched.shown.alike:
-        yield "No step was slow."
+    if not slow and (alike := watched.shown.alike):
+        if all(step.limit_ns == UNKNOWN for step in alike):
+            yield f"No step was judged: nothing is said of the first {FIRST_STEPS}."
+        else:
+            after = f" after the first {FIRST_STEPS}" if alike[0].number < FIRST_STEPS else ""
+            yield f"No step{after} was slow."
     if slow:
         by_cause: dict[Cause, list[SlowStep]] = {}
         for one in slow:

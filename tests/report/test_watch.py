@@ -89,6 +89,14 @@ def test_a_watch_of_no_step_has_a_report(tmp_path):
     assert _said(opened, "watch")[0] == "No step of train.py on cpu (A Processor) has ended yet."
 
 
+def test_the_share_of_a_part_is_of_the_steps_in_which_it_was_observed(tmp_path):
+    unknown = {"processor_ns": -1, "queued_ns": -1}
+    write(tmp_path / "watch", steps(1_000, {number: dict(unknown) for number in range(1_000) if number % 5}))
+    opened = report(open_subject([tmp_path / "watch"]))
+    (running,) = (row for row in _table(opened, "watch_parts") if row["part"] == "running on a core")
+    assert running["share"] == pytest.approx(1, abs=0.01)
+
+
 def test_what_is_usual_at_its_interval_is_told_once(tmp_path):
     write(tmp_path / "watch", steps(1_500, dict.fromkeys(range(100, 1500, 100), LATE)))
     opened = report(open_subject([tmp_path / "watch"]))

@@ -58,8 +58,8 @@ SLOW = pa.schema(
 PARTS = pa.schema(
     [
         column("part", pa.string(), "part of the steps, as the host saw it; parts may overlap", role="name"),
-        column("total_ns", pa.int64(), "of all steps that are left one by one", "ns"),
-        column("share", pa.float64(), "of the time of these steps", "share"),
+        column("total_ns", pa.int64(), "of the steps that are left one by one, as far as it was observed", "ns"),
+        column("share", pa.float64(), "of the time of the steps in which it was observed", "share"),
         column("usual_ns", pa.int64(), "in a usual step", "ns"),
         column("most_ns", pa.int64(), "in the step that has most of it", "ns"),
         column("most_at", pa.int64(), "the number of that step", role="identity", title="at step"),
@@ -208,7 +208,6 @@ def _periods(watched: Watched) -> Iterator[str]:
 def parts(_: Report, watched: Watched) -> Contents | None:
     """A row for each part of the steps that was observed."""
     steps = watched.shown.alike
-    host_ns = sum(step.host_ns for step in steps)
     rows = []
     for name, time_of, number_of in _PARTS:
         observed = [step for step in steps if getattr(step, time_of) != UNKNOWN]
@@ -216,6 +215,7 @@ def parts(_: Report, watched: Watched) -> Contents | None:
         if not total_ns or watched.shown.typical is None:
             continue
         most = max(observed, key=lambda step: getattr(step, time_of))
+        host_ns = sum(step.host_ns for step in observed)  # of short steps, the system is asked now and then
         rows.append(
             {
                 "part": name,

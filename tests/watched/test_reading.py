@@ -105,6 +105,18 @@ def test_a_trend_says_what_grew(tmp_path):
     assert "Its thread computed for" in trend.sentence
 
 
+def test_of_a_trend_whose_steps_are_gone_no_durations_are_told(tmp_path):
+    growing = [
+        step._replace(step_ns=step.step_ns + ns, host_ns=step.step_ns + ns, processor_ns=step.processor_ns + ns)
+        for step in steps(14_000, {})
+        for ns in [step.number * 5_000]
+    ]
+    write(tmp_path, growing)
+    trend, *_ = read_watch(tmp_path).slow
+    assert trend.step.number < 4_000
+    assert trend.sentence == "steps had become longer."
+
+
 def test_traces_of_the_job_are_listed_by_the_step_before_them(tmp_path):
     write(tmp_path, steps(500, {300: LATE}))
     for name in (f"{FACTS.stem}-step300-slow-batch", f"{FACTS.stem}-step90-signal", "other-step1-signal"):

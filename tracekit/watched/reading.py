@@ -170,7 +170,7 @@ class Watched(Struct, frozen=True, dict=True):
         explanation = self.shown.explained(step)
         usual = self.shown.usual_around(step.number) or step
         if explanation.cause is Cause.TREND:
-            return SlowStep(step, explanation, self._trend(usual))
+            return SlowStep(step, explanation, self._trend(step, usual))
         own = _OWN | {Cause.OFF_PROCESSOR if _on_gpu(self.facts) else Cause.LONGER_WORK}
         if explanation.cause not in own:
             for other in self.others:
@@ -185,9 +185,10 @@ class Watched(Struct, frozen=True, dict=True):
         told = sentence(step, usual, explanation, _on_gpu(self.facts))
         return SlowStep(step, explanation, told, late_batch=late_batch)
 
-    def _trend(self, usual: Step) -> str:
+    def _trend(self, step: Step, usual: Step) -> str:
         """From which to which duration steps have become longer, as far back as single steps are left, and why."""
-        before = typical(self.shown.alike[:TYPICAL_STEPS]) if self.shown.alike else usual
+        earlier = [one for one in self.shown.alike[:TYPICAL_STEPS] if one.number < step.number]
+        before = typical(earlier) if len(earlier) >= LEAST_STEPS else usual
         if usual.step_ns <= before.step_ns:
             return "steps had become longer."
         why = explain(usual._replace(usual_ns=UNKNOWN), before)

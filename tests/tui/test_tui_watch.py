@@ -20,7 +20,7 @@ from tracekit.tui.app import build_app
 from tracekit.tui.watch import WatchApp, watch_pages
 from tracekit.tui.widgets.grid import Grid
 from tracekit.tui.widgets.steps import Steps
-from tracekit.watched import Flag, Record
+from tracekit.watched import Cause, Flag, Record
 
 SLOW = {
     120: {"step_ns": 20 * MS, "waited_ns": 20 * MS},
@@ -114,7 +114,8 @@ async def test_it_follows_a_training_that_runs(folder):
         assert [row[0] for row in app.grid.sheet.cells(0, 2)] == ["417", "120"]
         for step in steps(510, {505: {"step_ns": 90 * MS, "waited_ns": 90 * MS}})[500:]:
             is_slow = step.number == 505
-            judged = step._replace(usual_ns=10 * MS, limit_ns=15 * MS, flags=Flag.SLOW if is_slow else Flag(0))
+            flags, cause = (Flag.SLOW, Cause.BATCH) if is_slow else (Flag(0), Cause.UNKNOWN)
+            judged = step._replace(usual_ns=10 * MS, limit_ns=15 * MS, flags=flags, cause=cause)
             record.steps.append(judged)
             if is_slow:
                 record.slow.append(judged)

@@ -29,6 +29,14 @@ def test_each_slow_step_has_its_cause_and_how_much_it_explains(tmp_path):
     assert compilation.explanation.explained_ns == 80 * MS
 
 
+def test_an_unknown_cause_stays_unknown_when_something_else_has_become_usual(tmp_path):
+    waiting = {number: {"waited_ns": 9 * MS} for number in range(1_000)}
+    write(tmp_path, steps(12_000, waiting | {300: {"waited_ns": 9 * MS, "step_ns": 9 * MS, "processor_ns": -1}}))
+    (slow,) = read_watch(tmp_path).slow
+    assert slow.step.number == 300
+    assert slow.explanation.cause is Cause.UNKNOWN
+
+
 def test_a_slow_step_outlives_the_ring_of_steps(tmp_path):
     write(tmp_path, steps(STEPS + 500, {300: LATE}))
     watched = read_watch(tmp_path)

@@ -126,7 +126,8 @@ class OfRank(Struct, frozen=True, dict=True):
         usual = self.usual_around(step.number)
         if usual is None:
             return Explanation(step.cause, 0, 0)
-        return explanation_of(step.cause, step, usual) if step.cause else explain(step, usual)
+        is_told = step.cause or step.flags & Flag.SLOW  # of a periodic step, the watch says none
+        return explanation_of(step.cause, step, usual) if is_told else explain(step, usual)
 
 
 class Watched(Struct, frozen=True, dict=True):

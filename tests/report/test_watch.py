@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import random
 
 import pytest
 from msgspec.structs import replace
@@ -87,6 +88,26 @@ def test_a_watch_of_no_step_has_a_report(tmp_path):
     write(tmp_path / "watch", [])
     opened = report(open_subject([tmp_path / "watch"]))
     assert _said(opened, "watch")[0] == "No step of train.py on cpu (A Processor) has ended yet."
+
+
+def test_of_more_slow_steps_than_are_left_only_the_last_are_told(tmp_path):
+    source = random.Random(1)
+    slow = {number: LATE for number in range(100, 30_000) if source.random() < 0.04}
+    path = write(tmp_path / "watch", steps(30_000, slow))
+    told = _said(report(open_subject([path])), "watch")[2]
+    assert told.startswith("More steps were slow than are left: the last 999 lost 40")
+    assert "of the time" not in told
+
+
+def test_a_trend_is_no_slow_step(tmp_path):
+    growing = [
+        step._replace(step_ns=step.step_ns + ns, host_ns=step.step_ns + ns)
+        for step in steps(1_500, {})
+        for ns in [step.number * 5_000]
+    ]
+    opened = report(open_subject([write(tmp_path / "watch", growing)]))
+    assert any("steps had become longer" in line for line in _said(opened, "watch"))
+    assert {row["fact"]: row["value"] for row in _table(opened, "watch_facts")}["slow steps left"] == "0"
 
 
 def test_the_share_of_a_part_is_of_the_steps_in_which_it_was_observed(tmp_path):

@@ -75,11 +75,17 @@ class OfRank(Struct, frozen=True, dict=True):
     ]  # those that are slow, periodic ones not among them, and those at which a trend was told; by number
     minutes: list[Minute]
     left_out: int  # entries that no watch can have written
+    had_more_slow: bool = False  # than are left
 
     @cached_property
     def alike(self) -> list[Step]:
         """The last steps, without those that were traced or are not only steps."""
         return [step for step in self.steps if step.step_ns != UNKNOWN and not step.flags & (Flag.TRACED | Flag.APART)]
+
+    @property
+    def number_of_slow(self) -> int:
+        """How many slow steps are left."""
+        return sum(step.cause is not Cause.TREND for step in self.slow)
 
     @cached_property
     def typical(self) -> Step | None:
@@ -262,6 +268,7 @@ def _read(path: Path) -> OfRank:
         if not is_sound or not 0 <= facts.process < MOST:
             raise BadWatchError(path, "its facts are none that a watch writes")
         steps, slow, minutes = record.steps.entries(), record.slow.entries(), record.minutes.entries()
+        had_more_slow = record.slow.count > len(slow)
     finally:
         record.close()
     sound = _near(_sound_steps(steps))
@@ -278,6 +285,7 @@ def _read(path: Path) -> OfRank:
         [told[number] for number in sorted(told)],
         sorted(kept_minutes, key=lambda minute: minute.first),
         left_out,
+        had_more_slow,
     )
 
 

@@ -295,7 +295,7 @@ def ranks(_: Report, watched: Watched) -> Contents | None:
             "steps": len(record.steps),
             "usual_ns": record.typical.step_ns if record.typical is not None else None,
             "waited_ns": record.typical.waited_ns if record.typical is not None else None,
-            "slow": len(record.slow),
+            "slow": record.number_of_slow,
             "late": late[record.facts.rank] if record is not watched.shown else None,
             "record": path_as_text(record.path),
         }

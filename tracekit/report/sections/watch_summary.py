@@ -108,10 +108,10 @@ def _slow(watched: Watched) -> Iterator[str]:
         others = [f"{rest} by other causes"] if rest else []
         total_ns = _lost_ns(slow)
         share = f" ({percent(total_ns / watched.lasted_ns)} of the time)" if watched.lasted_ns > total_ns else ""
-        yield (
-            f"{many(len(slow), 'step was', 'steps were')} slow, and lost {duration(total_ns)}{share}: "
-            f"{', '.join([*named, *others])}."
-        )
+        told = f"{many(len(slow), 'step was', 'steps were')} slow, and lost {duration(total_ns)}{share}"
+        if watched.shown.had_more_slow:  # the time of all is no measure of the last ones
+            told = f"More steps were slow than are left: the last {count(len(slow))} lost {duration(total_ns)}"
+        yield f"{told}: {', '.join([*named, *others])}."
     for one in watched.slow:
         if one.explanation.cause is Cause.TREND:
             yield f"Noticed at step {count(one.step.number)}: {one.sentence}"
@@ -222,7 +222,7 @@ def _facts(watched: Watched, record: OfRank) -> Iterator[tuple[str, str]]:
     yield from facts.versions.items()
     yield "steps left one by one", count(len(record.steps))
     yield "of these, traced", count(sum(bool(step.flags & Flag.TRACED) for step in record.steps))
-    yield "slow steps left", count(len(record.slow))
+    yield "slow steps left", count(record.number_of_slow)
     if watched.earlier:
         yield "records of earlier jobs in the folder", count(watched.earlier)
 

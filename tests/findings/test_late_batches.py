@@ -43,7 +43,7 @@ def test_a_confidential_report_names_stand_ins(tmp_path):
 
 def test_too_few_workers():
     explanation = explained(taking_turns(lambda *_: (93.0, 1000), 20.0, 40))
-    assert late_batches.why(explanation).startswith(": its 3 workers are busy 9")
+    assert late_batches.why(explanation).startswith(": its 3 workers are busy 100.0 % of each epoch")
     assert "Each takes 93.0 ms for a batch, 8" in late_batches.why(explanation)
     assert "Use 5 workers (num_workers=5)" in late_batches.advice(explanation)
 

@@ -1,9 +1,12 @@
 """Why a loop waited for its batches, where the answer is known: made records of workers and of the loop."""
 
 import pytest
+from msgspec.structs import replace
 
 from tests.loading.made import LINE, MadeLoading, at, taking_turns
 from tracekit.loading.causes import explain
+from tracekit.loading.record import Batch, Recorded, Request
+from tracekit.loading.stalls import Loading
 
 
 def explained(made, skipped=9):
@@ -112,6 +115,57 @@ def test_an_epoch_in_which_numbers_begin_again():
         made.asks(0, number, began, began + 10.6)
     first, second = (made.loading.stall(request) for request in made.requests)
     assert (first.batch.began_ns, second.batch.began_ns) == (at(0), at(100))
+
+
+EPOCH_MS = 1500.0  # from the begin of one to that of the next; the loop evaluates at its end
+
+
+def in_epochs(made, *, persist, epochs=5):
+    """Why a loop waits that does the same in each epoch, whose workers are new ones unless they persist."""
+    recorded: dict[int, Recorded] = {}
+    for epoch in range(epochs):
+        later_ns, others = round(epoch * EPOCH_MS * 1e6), 0 if persist else 1000 * epoch
+        for one in made.records():
+            process = one.facts.process + others
+            facts = replace(one.facts, process=process, began_ns=one.facts.began_ns + later_ns)
+            of_process = recorded.setdefault(process, Recorded(facts, [], [], [], one.places))
+            of_process.batches.extend(
+                Batch(*batch[:2], *(ns + later_ns for ns in batch[2:8]), *batch[8:]) for batch in one.batches
+            )
+            of_process.requests.extend(
+                Request(request.process + others, *request[1:3], *(ns + later_ns for ns in request[3:]))
+                for request in one.requests
+            )
+            of_process.samples.extend(sample._replace(at_ns=sample.at_ns + later_ns) for sample in one.samples)
+    loading = Loading(recorded.values())
+    waits = [(one.asked_ns, one.returned_ns) for one in loading.requests if one.returned_ns - one.asked_ns > 1e6]
+    explanation = explain(loading, waits, (loading.requests[0].asked_ns, loading.requests[-1].returned_ns))
+    assert explanation is not None
+    return explanation
+
+
+@pytest.mark.parametrize("persist", [True, False])
+def test_there_are_too_few_workers_in_each_epoch(persist):
+    explanation = in_epochs(taking_turns(lambda *_: (93.0, 1000), 20.0, 30), persist=persist)
+    assert (explanation.reason, explanation.workers) == ("few_workers", 3)
+    assert explanation.busy > 0.95
+    assert explanation.needed == 5  # as in a single epoch, whatever lies between two
+
+
+@pytest.mark.parametrize("persist", [True, False])
+def test_the_same_worker_is_slow_in_each_epoch(persist):
+    made = taking_turns(lambda worker, _: (45.0 if worker == 2 else 6.0, 1000), 8.0, 30)
+    explanation = in_epochs(made, persist=persist)
+    assert (explanation.reason, explanation.worker) == ("slow_worker", 2)
+    assert explanation.worker_share > 0.95
+    assert explanation.slower == pytest.approx(7.5)
+
+
+@pytest.mark.parametrize("persist", [True, False])
+def test_the_workers_of_other_epochs_are_not_idle(persist):
+    made = taking_turns(lambda _, number: (80.0 if number % 4 == 3 else 30.0, 1000), 1.0, 30, workers=2, prefetch=9)
+    explanation = in_epochs(made, persist=persist)
+    assert explanation.others_idle < 0.1
 
 
 def test_nothing_is_said_where_most_is_unknown():

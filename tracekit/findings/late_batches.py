@@ -79,7 +79,7 @@ def _few_workers(explanation: Explanation) -> str:
     number = count(explanation.workers)
     its, each = ("its worker is", "It") if explanation.workers == 1 else (f"its {number} workers are", "Each")
     return (
-        f": {its} busy {percent(explanation.busy)} of the time. {each} takes {duration(explanation.making_ns)} for a "
+        f": {its} busy {percent(explanation.busy)} of each epoch. {each} takes {duration(explanation.making_ns)} for a "
         f"batch{_of_it(explanation)}; the loop takes {duration(explanation.working_ns)} for one, without waiting"
     )
 
@@ -133,7 +133,7 @@ def _slow_batches(explanation: Explanation) -> str:
 def _full_queue(explanation: Explanation) -> str:
     return (
         f", although its {many(explanation.workers, 'worker')} made batches for only {percent(explanation.busy)} of "
-        "the time: while the loop is slow, they make as many as they may; then it is fast, and they are late"
+        "each epoch: while the loop is slow, they make as many as they may; then it is fast, and they are late"
     )
 
 

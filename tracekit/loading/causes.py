@@ -9,14 +9,14 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tracekit.loading.record import Batch, Place, Request
-from tracekit.loading.stalls import HANDING_OVER, MAKING, PARTS, Interval, Loading, Part, Stall
+from tracekit.loading.stalls import HANDING_OVER, MAKING, PARTS, Interval, Loading, Part, Seat, Stall
 
 Reason = Literal[
     "handing_over",  # pickling, sending and receiving batches
@@ -57,7 +57,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
     larger: float  # the batches that were waited for are so many times as large as most
     handing_ns: float  # the loop receives a batch that is there
     working_ns: float  # the loop takes for a batch, without waiting
-    busy: float  # the workers' share of the time
+    busy: float  # the workers' share of the time, from their first batch of an epoch to their last
     others_idle: float  # during the wait, the share of the other workers' time in which they had nothing to do
 
     @property
@@ -90,10 +90,10 @@ def explain(loading: Loading, waits: Sequence[Interval], within: Interval) -> Ex
         return None
     blamed: dict[int, list[Batch]] = {}  # by the process of their worker, those that were waited for
     parts: Counter[Part] = Counter()
-    waits_for: Counter[int] = Counter()
+    waits_for: Counter[Seat] = Counter()
     for stall in stalls:
         parts.update(stall.parts)
-        waits_for[stall.request.process] += stall.waited_ns
+        waits_for[loading.workers[stall.request.process].seat] += stall.waited_ns
         blamed.setdefault(stall.request.process, []).extend([stall.batch] if stall.batch is not None else [])
     # A loop may have several loaders, and a loader new workers in each epoch: those that made batches meanwhile.
     made = {process: worker.made_within(*within) for process, worker in loading.workers.items()}
@@ -102,33 +102,37 @@ def explain(loading: Loading, waits: Sequence[Interval], within: Interval) -> Ex
     batches = [*chain.from_iterable(made.values())]
     requests = [one for one in loading.requests if within[0] <= one.asked_ns < within[1]]
     span_ns = max(within[1] - within[0], 1)
-    ((process, longest_ns),) = waits_for.most_common(1)
-    first_ns = sum(stall.waited_ns for stall in stalls if stall.request.number < loading.workers[process].facts.workers)
+    ((seat, longest_ns),) = waits_for.most_common(1)
+    facts = next(worker.facts for worker in workers if worker.seat == seat)
+    first_ns = sum(stall.waited_ns for stall in stalls if stall.request.number < facts.workers)
     explanation = Explanation(
         reason="starting",  # of an epoch, the first batches are the first of each worker, which get them in turn
         stalls=len(stalls),
         waited_ns=waited_ns,
         parts={part: parts[part] for part in PARTS if parts[part]},
-        workers=loading.workers[process].facts.workers,
-        cores=loading.workers[process].facts.cores,
-        worker=loading.workers[process].facts.worker,
+        workers=facts.workers,
+        cores=facts.cores,
+        worker=facts.worker,
         worker_share=longest_ns / waited_ns,
         making_ns=statistics.fmean(map(_making, batches)),
         slower=_times(stalls, batches, _making),
         larger=_times(stalls, batches, _size),
         handing_ns=_handing_ns(loading, requests),
-        working_ns=(span_ns - sum(one.returned_ns - one.asked_ns for one in requests)) / max(len(requests), 1),
-        busy=sum(worker.making_ns(*within) for worker in workers) / (span_ns * len(workers)),
+        working_ns=_working_ns(requests, span_ns),
+        busy=sum(worker.making_ns(*within) for worker in workers)
+        / max(sum(worker.epochs_ns(*within) for worker in workers), 1),
         others_idle=_others_idle(loading, [*made], stalls),
     )
     if first_ns >= _MOST * waited_ns:
         return explanation
-    others = [batch for other, its_batches in made.items() if other != process for batch in its_batches]
+    its_made = {process: batches for process, batches in made.items() if loading.workers[process].seat == seat}
+    others = [batch for process, batches in made.items() if process not in its_made for batch in batches]
     if others and explanation.worker_share >= _OF_ONE and explanation.share(*MAKING) >= _MOST:
-        slower = statistics.fmean(map(_making, made[process])) / max(statistics.fmean(map(_making, others)), 1)
+        its_batches = chain.from_iterable(its_made.values())
+        slower = statistics.fmean(map(_making, its_batches)) / max(statistics.fmean(map(_making, others)), 1)
         if slower >= _SLOWER and explanation.slower < _FAR_SLOWER * slower:
             explanation = replace(explanation, reason="slow_worker", slower=slower)
-            return _with_place(explanation, loading, {process: made[process]})
+            return _with_place(explanation, loading, its_made)
     explanation = replace(explanation, reason=_reason(explanation))
     return _with_place(
         explanation, loading, blamed if explanation.reason in ("larger_batches", "slow_batches") else made
@@ -190,6 +194,14 @@ def _handing_ns(loading: Loading, requests: Sequence[Request]) -> float:
     return statistics.median(lasting) if lasting else 0.0
 
 
+def _working_ns(requests: Sequence[Request], span_ns: int) -> float:
+    """How long the loop works on a batch. What lies before the first one of an epoch is no such work: an evaluation,
+    and the start of new workers."""
+    between_ns = [after.asked_ns - before.returned_ns for before, after in pairwise(requests) if not after.number]
+    waited_ns = sum(one.returned_ns - one.asked_ns for one in requests)
+    return (span_ns - waited_ns - sum(between_ns)) / max(len(requests) - len(between_ns), 1)
+
+
 def _others_idle(loading: Loading, processes: Sequence[int], stalls: Sequence[Stall]) -> float:
     """During the waits, the share of the other workers' time in which they made nothing."""
     idle_ns = whole_ns = 0
@@ -197,6 +209,7 @@ def _others_idle(loading: Loading, processes: Sequence[int], stalls: Sequence[St
         start_ns, end_ns = stall.request.asked_ns, stall.request.returned_ns
         for process in processes:
             if process != stall.request.process:
-                whole_ns += end_ns - start_ns
-                idle_ns += end_ns - start_ns - loading.workers[process].making_ns(start_ns, end_ns)
+                epochs_ns = loading.workers[process].epochs_ns(start_ns, end_ns)
+                whole_ns += epochs_ns
+                idle_ns += epochs_ns - loading.workers[process].making_ns(start_ns, end_ns)
     return idle_ns / whole_ns if whole_ns else 0.0

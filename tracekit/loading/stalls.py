@@ -33,6 +33,7 @@ MAKING: tuple[Part, ...] = ("earlier", "fetching", "collating")
 HANDING_OVER: tuple[Part, ...] = ("pickling", "sending", "receiving", "delayed")
 
 Interval = tuple[int, int]  # from and to, unix ns
+Seat = tuple[int, ...]  # the place of a worker in its loader
 
 
 class Stall(NamedTuple):
@@ -61,6 +62,11 @@ class Worker:
         for batch in self.batches:
             self._by_number.setdefault(batch.number, []).append(batch)
 
+    @property
+    def seat(self) -> Seat:
+        """Its place in the loader: unless workers persist, another process has it in each epoch."""
+        return self.facts.rank, self.facts.workers, self.facts.worker
+
     def batch(self, request: Request) -> Batch | None:
         """The batch that ended the request; the same number occurs in every epoch."""
         made = [one for one in self._by_number.get(request.number, ()) if one.made_ns <= request.returned_ns]
@@ -75,6 +81,19 @@ class Worker:
         """For how much of that time it was making a batch."""
         made = self.made_within(start_ns, end_ns)
         return sum(min(one.made_ns, end_ns) - max(one.began_ns, start_ns) for one in made)
+
+    def epochs_ns(self, start_ns: int, end_ns: int) -> int:
+        """How much of that time lies in an epoch: between its first batch of one, and its last."""
+        epochs = self._epochs
+        first = max(bisect_left(epochs, (start_ns, 0)) - 1, 0)
+        meanwhile = epochs[first : bisect_left(epochs, (end_ns, 0))]
+        return sum(max(min(end, end_ns) - max(start, start_ns), 0) for start, end in meanwhile)
+
+    @cached_property
+    def _epochs(self) -> list[Interval]:
+        firsts = [n for n, one in enumerate(self.batches) if not n or one.number <= self.batches[n - 1].number]
+        bounds = pairwise([*firsts, len(self.batches)])
+        return [(self.batches[first].began_ns, self.batches[end - 1].made_ns) for first, end in bounds]
 
     @cached_property
     def _moments(self) -> list[int]:

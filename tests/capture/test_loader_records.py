@@ -30,6 +30,14 @@ class Samples(Dataset):
         return self.get(index)
 
 
+class Numbers(Dataset):
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        return index
+
+
 class Stream(IterableDataset):
     def __iter__(self):
         for number in range(5):
@@ -183,6 +191,16 @@ def test_objects_that_cannot_be_asked_for_their_size_end_nothing(tmp_path, kind)
     batches, records = recorded(tmp_path, loader)
     assert len(batches) == 24
     assert len(workers_of(records)[0].batches) == 24
+
+
+@pytest.mark.parametrize("context", ["fork", "spawn"])
+def test_workers_tell_to_which_loader_they_belong(tmp_path, context):
+    loaders = [DataLoader(Numbers(), num_workers=1, multiprocessing_context=context) for _ in range(2)]
+    with RecordedLoaders(tmp_path / "loader"):
+        for _ in range(2):
+            assert len([*zip(*loaders, strict=True)]) == 4
+    records = [one for one in read_all(tmp_path / "loader") if one.facts.worker >= 0]
+    assert sorted(Counter(one.facts.loader for one in records).values()) == [2, 2]  # in each epoch the same
 
 
 def test_the_last_batch_is_recorded_although_the_loop_has_it_and_ends_the_worker(tmp_path, monkeypatch):

@@ -168,6 +168,26 @@ def test_the_workers_of_other_epochs_are_not_idle(persist):
     assert explanation.others_idle < 0.1
 
 
+def test_a_worker_is_not_compared_with_those_of_another_loader():
+    """As in `zip(labelled, unlabelled)`: one loader, with a single worker, is slow, and the other one has two."""
+    made, other = taking_turns(lambda *_: (40.0, 1000), 2.0, 30, workers=1), MadeLoading(2)
+    for number in range(30):
+        asked = (made.requests[number].returned_ns - at(0)) / 1e6 + 0.1
+        other.batch(number % 2, number, asked - 9, asked - 6, asked - 4)
+        other.asks(number % 2, number, asked, asked + 0.5)
+    records = made.records()
+    for one in other.records():
+        others = replace(one.facts, process=one.facts.process + 100, loader=one.facts.workers)
+        requests = [request._replace(process=request.process + 100) for request in one.requests]
+        records.append(one._replace(facts=others, requests=requests))
+    explanation = explain(Loading(records), made.waits()[3:], made.within())
+    assert explanation is not None
+    assert (explanation.reason, explanation.workers) == ("few_workers", 1)
+    assert explanation.busy > 0.95
+    assert explanation.making_ns == pytest.approx(40e6)
+    assert explanation.working_ns == pytest.approx(1.5e6, rel=0.05)  # of its own batches, without the other's waits
+
+
 def test_nothing_is_said_where_most_is_unknown():
     made = taking_turns(lambda *_: (60.0, 1000), 3.0, 30)
     elsewhere = [(at(10_000), at(20_000))]

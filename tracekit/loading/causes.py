@@ -7,16 +7,17 @@ long a worker makes a batch, how long the loop works on one, and how long it tak
 
 import math
 import statistics
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tracekit.loading.record import Batch, Place, Request
-from tracekit.loading.stalls import HANDING_OVER, MAKING, PARTS, Interval, Loading, Part, Seat, Stall
+from tracekit.loading.stalls import HANDING_OVER, MAKING, PARTS, Interval, Loader, Loading, Part, Stall
 
 Reason = Literal[
     "handing_over",  # pickling, sending and receiving batches
@@ -88,23 +89,28 @@ def explain(loading: Loading, waits: Sequence[Interval], within: Interval) -> Ex
     waited_ns = sum(stall.waited_ns for stall in stalls)
     if not waited_ns or waited_ns < _LEAST_KNOWN * sum(end - start for start, end in waits):
         return None
-    blamed: dict[int, list[Batch]] = {}  # by the process of their worker, those that were waited for
     parts: Counter[Part] = Counter()
-    waits_for: Counter[Seat] = Counter()
+    waits_for: Counter[Loader] = Counter()
     for stall in stalls:
         parts.update(stall.parts)
-        waits_for[loading.workers[stall.request.process].seat] += stall.waited_ns
+        waits_for[loading.workers[stall.request.process].loader] += stall.waited_ns
+    ((loader, _),) = waits_for.most_common(1)
+    its_stalls = [stall for stall in stalls if loading.workers[stall.request.process].loader == loader]
+    blamed: dict[int, list[Batch]] = {}  # by the process of their worker, those that were waited for
+    waits_for_worker: Counter[int] = Counter()  # by its number: unless workers persist, each epoch has new processes
+    for stall in its_stalls:
+        waits_for_worker[stall.worker] += stall.waited_ns
         blamed.setdefault(stall.request.process, []).extend([stall.batch] if stall.batch is not None else [])
-    # A loop may have several loaders, and a loader new workers in each epoch: those that made batches meanwhile.
-    made = {process: worker.made_within(*within) for process, worker in loading.workers.items()}
+    ((number, longest_ns),) = waits_for_worker.most_common(1)
+    # Of a loop's loaders, the one that it waits for most: all its workers that made batches meanwhile.
+    made = {pid: worker.made_within(*within) for pid, worker in loading.workers.items() if worker.loader == loader}
     made = {process: batches or blamed[process] for process, batches in made.items() if batches or process in blamed}
     workers = [loading.workers[process] for process in made]
     batches = [*chain.from_iterable(made.values())]
     requests = [one for one in loading.requests if within[0] <= one.asked_ns < within[1]]
-    span_ns = max(within[1] - within[0], 1)
-    ((seat, longest_ns),) = waits_for.most_common(1)
-    facts = next(worker.facts for worker in workers if worker.seat == seat)
-    first_ns = sum(stall.waited_ns for stall in stalls if stall.request.number < facts.workers)
+    facts = next(worker.facts for worker in workers if worker.facts.worker == number)
+    first_ns = sum(stall.waited_ns for stall in stalls if _is_first(stall.request, loading))
+    its_requests = [one for one in requests if (worker := loading.workers.get(one.process)) and worker.loader == loader]
     explanation = Explanation(
         reason="starting",  # of an epoch, the first batches are the first of each worker, which get them in turn
         stalls=len(stalls),
@@ -115,17 +121,19 @@ def explain(loading: Loading, waits: Sequence[Interval], within: Interval) -> Ex
         worker=facts.worker,
         worker_share=longest_ns / waited_ns,
         making_ns=statistics.fmean(map(_making, batches)),
-        slower=_times(stalls, batches, _making),
-        larger=_times(stalls, batches, _size),
-        handing_ns=_handing_ns(loading, requests),
-        working_ns=_working_ns(requests, span_ns),
+        slower=_times(its_stalls, batches, _making),
+        larger=_times(its_stalls, batches, _size),
+        handing_ns=_handing_ns(loading, its_requests),
+        working_ns=_working_ns(requests, its_requests),
         busy=sum(worker.making_ns(*within) for worker in workers)
         / max(sum(worker.epochs_ns(*within) for worker in workers), 1),
-        others_idle=_others_idle(loading, [*made], stalls),
+        others_idle=_others_idle(loading, [*made], its_stalls),
     )
     if first_ns >= _MOST * waited_ns:
         return explanation
-    its_made = {process: batches for process, batches in made.items() if loading.workers[process].seat == seat}
+    its_made = {
+        process: batches for process, batches in made.items() if loading.workers[process].facts.worker == number
+    }
     others = [batch for process, batches in made.items() if process not in its_made for batch in batches]
     if others and explanation.worker_share >= _OF_ONE and explanation.share(*MAKING) >= _MOST:
         its_batches = chain.from_iterable(its_made.values())
@@ -194,12 +202,23 @@ def _handing_ns(loading: Loading, requests: Sequence[Request]) -> float:
     return statistics.median(lasting) if lasting else 0.0
 
 
-def _working_ns(requests: Sequence[Request], span_ns: int) -> float:
-    """How long the loop works on a batch. What lies before the first one of an epoch is no such work: an evaluation,
-    and the start of new workers."""
-    between_ns = [after.asked_ns - before.returned_ns for before, after in pairwise(requests) if not after.number]
-    waited_ns = sum(one.returned_ns - one.asked_ns for one in requests)
-    return (span_ns - waited_ns - sum(between_ns)) / max(len(requests) - len(between_ns), 1)
+def _is_first(request: Request, loading: Loading) -> bool:
+    """Whether it is for the first batch of a worker in an epoch."""
+    return request.number < loading.workers[request.process].facts.workers
+
+
+def _working_ns(requests: Sequence[Request], of_loader: Sequence[Request]) -> float:
+    """How long the loop works on a batch of that loader. What lies before the first one of an epoch is no such work: an
+    evaluation, and the start of new workers."""
+    waits = [*accumulate((one.returned_ns - one.asked_ns for one in requests), initial=0)]
+    asked = [one.asked_ns for one in requests]
+    between_ns = []
+    for before, after in pairwise(of_loader):
+        if after.number:
+            first, end = bisect_left(asked, before.returned_ns), bisect_left(asked, after.asked_ns)
+            waited_ns = waits[end] - waits[first] if first < end else 0  # for batches of other loaders
+            between_ns.append(max(after.asked_ns - before.returned_ns - waited_ns, 0))
+    return statistics.fmean(between_ns) if between_ns else 0.0
 
 
 def _others_idle(loading: Loading, processes: Sequence[int], stalls: Sequence[Stall]) -> float:

@@ -41,6 +41,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     began_ns: Annotated[int, msgspec.Meta(ge=0, le=_LATEST_NS)]
     worker: Annotated[int, msgspec.Meta(ge=LOOP, le=1 << 16)] = LOOP
     workers: Annotated[int, msgspec.Meta(ge=0, le=1 << 16)] = 0  # of its loader
+    loader: Annotated[int, msgspec.Meta(ge=0, le=_LATEST_NS)] = 0  # a number that no other one has at the time
     rank: _Count = 0
     cores: _Count = 0  # that the process may use; 0 if unknown
 

@@ -37,9 +37,15 @@ _RANKS = {USER: 0, GENERATED: 2, TORCH: 2, PYTHON: 3}
 class WorkerRecorder:
     """Records the worker that this process is; `queues` are wrapped in this process alone."""
 
-    def __init__(self, folder: Path, *, worker: int, workers: int, rank: int) -> None:
+    def __init__(self, folder: Path, *, worker: int, workers: int, rank: int, loader: int = 0) -> None:
         facts = Facts(
-            process=os.getpid(), began_ns=time.time_ns(), worker=worker, workers=workers, rank=rank, cores=cores()
+            process=os.getpid(),
+            began_ns=time.time_ns(),
+            worker=worker,
+            workers=workers,
+            loader=loader,
+            rank=rank,
+            cores=cores(),
         )
         self._record = Record.create(folder, facts)
         self._free_ns = time.time_ns()

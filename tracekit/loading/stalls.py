@@ -33,7 +33,7 @@ MAKING: tuple[Part, ...] = ("earlier", "fetching", "collating")
 HANDING_OVER: tuple[Part, ...] = ("pickling", "sending", "receiving", "delayed")
 
 Interval = tuple[int, int]  # from and to, unix ns
-Seat = tuple[int, ...]  # the place of a worker in its loader
+Loader = tuple[int, int]  # its rank and number
 
 
 class Stall(NamedTuple):
@@ -63,9 +63,9 @@ class Worker:
             self._by_number.setdefault(batch.number, []).append(batch)
 
     @property
-    def seat(self) -> Seat:
-        """Its place in the loader: unless workers persist, another process has it in each epoch."""
-        return self.facts.rank, self.facts.workers, self.facts.worker
+    def loader(self) -> Loader:
+        """Whose worker it is."""
+        return self.facts.rank, self.facts.loader
 
     def batch(self, request: Request) -> Batch | None:
         """The batch that ended the request; the same number occurs in every epoch."""

@@ -39,7 +39,12 @@ class RecordedLoaders:
     def __enter__(self) -> "RecordedLoaders":
         iterator = dataloader._MultiProcessingDataLoaderIter
         next_data, get_data, process_data = iterator._next_data, iterator._get_data, iterator._process_data
+        begin, worker_loop = iterator.__init__, _WorkerLoop(str(self._folder), self._rank)
         returned = out_of_dynamos_sight(self._returned)
+
+        def recorded_begin(begun: Any, loader: Any, *args: Any, **kwargs: Any) -> None:
+            worker_loop.loader = id(loader)  # the workers that begin now take it with them
+            begin(begun, loader, *args, **kwargs)
 
         def recorded_next_data(loader: Any) -> Any:
             self._awaited.worker, self._awaited.processor_ns, asked_ns = None, time.thread_time_ns(), time.time_ns()
@@ -62,7 +67,8 @@ class RecordedLoaders:
                 self._awaited.worker = worker
             return process_data(loader, data, worker)
 
-        self._replacements.put_all(torch_worker, _worker_loop=_WorkerLoop(str(self._folder), self._rank))
+        self._replacements.put_all(torch_worker, _worker_loop=worker_loop)
+        self._replacements.put(iterator, "__init__", recorded_begin)
         self._replacements.put(iterator, "_next_data", recorded_next_data)
         self._replacements.put(iterator, "_get_data", recorded_get_data)
         self._replacements.put(iterator, "_process_data", recorded_process_data)
@@ -93,6 +99,7 @@ class _WorkerLoop:
 
     def __init__(self, folder: str, rank: int) -> None:
         self._folder, self._rank = folder, rank
+        self.loader = 0
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         bound = inspect.signature(_worker_loop).bind(*args, **kwargs)
@@ -100,7 +107,11 @@ class _WorkerLoop:
         recorder = None
         try:
             recorder = WorkerRecorder(
-                Path(self._folder), worker=given["worker_id"], workers=given["num_workers"], rank=self._rank
+                Path(self._folder),
+                worker=given["worker_id"],
+                workers=given["num_workers"],
+                rank=self._rank,
+                loader=self.loader,
             )
             given["collate_fn"] = recorder.wrap_collate(given["collate_fn"])
             recorder.wrap_queues(given["index_queue"], given["data_queue"])

@@ -112,6 +112,19 @@ def test_a_stream_out_of_order_and_its_ends(tmp_path):
     assert len(loading.requests) == 6
 
 
+def test_a_stream_whose_workers_persist_makes_nothing_between_two_epochs(tmp_path):
+    loader = DataLoader(Stream(), batch_size=2, num_workers=2, persistent_workers=True)
+    with RecordedLoaders(tmp_path / "loader"):
+        for _ in range(2):
+            assert len([*loader]) == 6
+            time.sleep(0.2)
+    del loader
+    for worker in workers_of(read_all(tmp_path / "loader")).values():
+        assert [batch.tensors for batch in worker.batches] == [1] * 6
+        last_ns = worker.batches[2].made_ns
+        assert not [sample for sample in worker.samples if last_ns < sample.at_ns < worker.batches[3].began_ns - 10**7]
+
+
 def started(worker):
     print(f"worker {worker} starts", flush=True)
 

@@ -59,7 +59,10 @@ class WorkerRecorder:
     def wrap_queues(self, indices: Any, results: Any) -> None:
         """Note when indices arrive in one queue, and when batches are put into the other and leave it."""
         get, put, send = indices.get, results.put, results._send_bytes
-        indices.get = lambda *args, **kwargs: self._got(get(*args, **kwargs))
+
+        def get_indices(*args: Any, **kwargs: Any) -> Any:
+            self._is_making = False  # also where a worker whose data have ended has passed indices over
+            return self._got(get(*args, **kwargs))
 
         def put_batch(entry: Any, *args: Any, **kwargs: Any) -> None:
             self._made(entry)
@@ -71,7 +74,7 @@ class WorkerRecorder:
             send(content, *args)
             self._sent()
 
-        results.put, results._send_bytes = put_batch, send_bytes
+        indices.get, results.put, results._send_bytes = get_indices, put_batch, send_bytes
         multiprocessing.queues._ForkingPickler = _Pickler(  # type: ignore[attr-defined]
             multiprocessing.queues._ForkingPickler,  # type: ignore[attr-defined]
             self._pickles,

@@ -216,6 +216,23 @@ def test_workers_tell_to_which_loader_they_belong(tmp_path, context):
     assert sorted(Counter(one.facts.loader for one in records).values()) == [2, 2]  # in each epoch the same
 
 
+class Drawn:
+    """A sampler that takes its batches of indices from another loader, which has more workers."""
+
+    def __iter__(self):
+        return (indices.tolist() for indices in DataLoader(Numbers(), num_workers=2))
+
+
+def test_a_sampler_may_draw_from_a_loader_of_its_own(tmp_path, caplog):
+    loader = DataLoader(Samples(torch.tensor), batch_sampler=Drawn(), num_workers=1)
+    batches, records = recorded(tmp_path, loader)
+    assert (len(batches), caplog.text) == (4, "")
+    outer, *_ = (one for one in records if one.facts.workers == 1)
+    requests = [one for each in records for one in each.requests]
+    assert [one.number for one in requests if one.process == outer.facts.process] == [0, 1, 2, 3]
+    assert len(requests) == 8
+
+
 def test_the_last_batch_is_recorded_although_the_loop_has_it_and_ends_the_worker(tmp_path, monkeypatch):
     noted_at_once = WorkerRecorder._sent
 

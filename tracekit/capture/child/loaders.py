@@ -58,14 +58,20 @@ class RecordedLoaders:
             return received
 
         def recorded_process_data(loader: Any, data: Any, worker: int) -> Any:
+            awaited = None
             with suppress(AttributeError):  # a loader may have its own way to the next batch
                 # In order, it is the batch before the next one; out of order, the one that was just received.
                 in_order = getattr(loader, "_in_order", True)
-                self._awaited.number = loader._rcvd_idx - 1 if in_order else getattr(self._awaited, "received", -1)
-                self._awaited.got_ns = time.time_ns()
-                self._awaited.processor_ns = time.thread_time_ns() - self._awaited.processor_ns
-                self._awaited.worker = worker
-            return process_data(loader, data, worker)
+                awaited = {
+                    "number": loader._rcvd_idx - 1 if in_order else getattr(self._awaited, "received", -1),
+                    "got_ns": time.time_ns(),
+                    "processor_ns": time.thread_time_ns() - self._awaited.processor_ns,
+                    "worker": worker,
+                }
+            processed = process_data(loader, data, worker)
+            if awaited is not None:  # only now: a sampler that draws from a loader of its own has asked for another
+                vars(self._awaited).update(awaited)
+            return processed
 
         self._replacements.put_all(torch_worker, _worker_loop=worker_loop)
         self._replacements.put(iterator, "__init__", recorded_begin)

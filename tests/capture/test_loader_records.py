@@ -1,5 +1,8 @@
 """The workers of real loaders record themselves, however they start, and torch is afterwards as it was before."""
 
+import logging
+import shutil
+import sys
 import threading
 import time
 from collections import Counter
@@ -271,3 +274,15 @@ def test_a_folder_that_cannot_be_written_ends_nothing(tmp_path, caplog):
     batches, records = recorded(tmp_path, DataLoader(Samples(torch.tensor), num_workers=1))
     assert (len(batches), records) == (24, [])
     assert "not recorded" in caplog.text
+
+
+def test_a_folder_that_is_lost_is_told_once_in_a_training(tmp_path, capfd, caplog, monkeypatch):
+    (handler,) = (one for one in logging.getLogger().handlers if one is caplog.handler)
+    monkeypatch.setattr(handler, "stream", sys.stderr)  # which workers write to as well
+    with RecordedLoaders(tmp_path / "loader"):
+        for epoch in range(3):
+            assert len([*DataLoader(Samples(torch.tensor), batch_size=8, num_workers=2)]) == 3
+            if not epoch:
+                shutil.rmtree(tmp_path / "loader")
+                (tmp_path / "loader").write_text("a file")
+    assert capfd.readouterr().err.count("what a worker of the data loader does is not recorded: [Errno 17]") == 1

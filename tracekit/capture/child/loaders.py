@@ -7,6 +7,7 @@ that a worker finds its queues, its `collate_fn` and its number in its own argum
 
 import inspect
 import logging
+import mmap
 import os
 import threading
 import time
@@ -23,6 +24,7 @@ from tracekit.loading.record import Facts, Record, Request
 from tracekit.loading.recorder import WorkerRecorder, cores
 
 _worker_loop: Callable[..., None] = torch_worker._worker_loop  # torch's own, also in a worker that was forked
+_FAILURE_BYTES = 512
 _log = logging.getLogger("tracekit")
 
 
@@ -33,13 +35,14 @@ class RecordedLoaders:
         self._folder, self._rank = folder, rank
         self._replacements = Replacements()
         self._record: Record | None = None
-        self._failed = False
+        self._worker_loop = _WorkerLoop(str(folder), rank)
+        self._failed = self._has_warned = False
         self._awaited = threading.local()  # the request that a thread waits for: number, worker, and when it was got
 
     def __enter__(self) -> "RecordedLoaders":
         iterator = dataloader._MultiProcessingDataLoaderIter
         next_data, get_data, process_data = iterator._next_data, iterator._get_data, iterator._process_data
-        begin, worker_loop = iterator.__init__, _WorkerLoop(str(self._folder), self._rank)
+        begin, worker_loop = iterator.__init__, self._worker_loop
         returned = out_of_dynamos_sight(self._returned)
 
         def recorded_begin(begun: Any, loader: Any, *args: Any, **kwargs: Any) -> None:
@@ -97,7 +100,14 @@ class RecordedLoaders:
             )
         except Exception as error:  # a training must not end because it is recorded
             self._failed = True
-            _log.warning("what the data loader does is not recorded: %s", error)
+            self._warn("the data loader", error)
+        if (reason := self._worker_loop.failure) is not None and not self._has_warned:
+            self._warn("a worker of the data loader", reason)
+
+    def _warn(self, of: str, reason: object) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            _log.warning("what %s does is not recorded: %s", of, reason)
 
 
 class _WorkerLoop:
@@ -106,6 +116,17 @@ class _WorkerLoop:
     def __init__(self, folder: str, rank: int) -> None:
         self._folder, self._rank = folder, rank
         self.loader = 0
+        self._failure: mmap.mmap | None = mmap.mmap(-1, _FAILURE_BYTES)  # forks share it
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_failure": None}
+
+    @property
+    def failure(self) -> str | None:
+        """Why a worker could not be recorded, if one could not."""
+        if self._failure is None or not self._failure[0]:
+            return None
+        return self._failure[:].rstrip(b"\0").decode(errors="replace")
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         bound = inspect.signature(_worker_loop).bind(*args, **kwargs)
@@ -122,7 +143,11 @@ class _WorkerLoop:
             given["collate_fn"] = recorder.wrap_collate(given["collate_fn"])
             recorder.wrap_queues(given["index_queue"], given["data_queue"])
         except Exception as error:  # a worker must not end because it is recorded
-            _log.warning("what a worker of the data loader does is not recorded: %s", error)
+            if self._failure is not None:  # the loop says it once: workers of each epoch would say it again
+                reason = (str(error) or type(error).__name__).encode(errors="replace")
+                self._failure[:] = reason[:_FAILURE_BYTES].ljust(_FAILURE_BYTES, b"\0")
+            elif not given["worker_id"]:  # one of each epoch
+                _log.warning("what a worker of the data loader does is not recorded: %s", error)
         _worker_loop(*bound.args, **bound.kwargs)
         if recorder is not None:
             recorder.finish()

@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.loading.made import LINE, MadeLoading, at, taking_turns
+from tracekit.findings.late_batches import advice
 from tracekit.loading.causes import explain
 from tracekit.loading.record import Batch, Recorded, Request
 from tracekit.loading.stalls import Loading
@@ -159,6 +160,13 @@ def test_the_same_worker_is_slow_in_each_epoch(persist):
     assert (explanation.reason, explanation.worker) == ("slow_worker", 2)
     assert explanation.worker_share > 0.95
     assert explanation.slower == pytest.approx(7.5)
+
+
+@pytest.mark.parametrize("persist", [True, False])
+def test_workers_are_seen_to_persist(persist):
+    explanation = in_epochs(taking_turns(lambda *_: (60.0, 1000), 30.0, 6), persist=persist)
+    assert (explanation.reason, explanation.persist) == ("starting", persist)
+    assert ("persistent_workers" in advice(explanation)) is not persist
 
 
 @pytest.mark.parametrize("persist", [True, False])

@@ -203,7 +203,10 @@ _ADVICE: dict[Reason, Callable[[Explanation], str]] = {
         f"On average, the workers keep up: {_AHEAD}, so that they bridge the loop's uneven pace."
     ),
     "starting": lambda explanation: (
-        "Keep the workers alive between epochs (persistent_workers=True), and leave the first step out of what you "
-        "measure."
+        "The workers stay alive between epochs, but each epoch begins without a batch that is ready: make epochs "
+        "longer (a sampler that passes over the data several times)."
+        if explanation.persist
+        else "Keep the workers alive between epochs (persistent_workers=True), and leave the first step out of what "
+        "you measure."
     ),
 }

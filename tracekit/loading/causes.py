@@ -48,6 +48,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
     parts: dict[Part, int]  # of which it consists
     workers: int
     cores: int  # that they may use; 0 if unknown
+    persist: bool  # workers were seen to stay for another epoch
     worker: int  # whose batches ended most of the wait
     worker_share: float  # of the wait
     place: Place | None = None  # where workers spent most of the time of the batches to blame
@@ -118,6 +119,7 @@ def explain(loading: Loading, waits: Sequence[Interval], within: Interval) -> Ex
         parts={part: parts[part] for part in PARTS if parts[part]},
         workers=facts.workers,
         cores=facts.cores,
+        persist=any(worker.persists for worker in workers),
         worker=facts.worker,
         worker_share=longest_ns / waited_ns,
         making_ns=statistics.fmean(map(_making, batches)),

@@ -82,6 +82,11 @@ class Worker:
         made = self.made_within(start_ns, end_ns)
         return sum(min(one.made_ns, end_ns) - max(one.began_ns, start_ns) for one in made)
 
+    @property
+    def persists(self) -> bool:
+        """Whether it has been there in more than one epoch."""
+        return len(self._epochs) > 1
+
     def epochs_ns(self, start_ns: int, end_ns: int) -> int:
         """How much of that time lies in an epoch: between its first batch of one, and its last."""
         epochs = self._epochs

@@ -173,6 +173,41 @@ def test_what_one_rank_would_do_without_the_others_is_not_told(tmp_path):
     assert not rows
 
 
+def test_one_slow_copy_does_not_stand_for_all(tmp_path):
+    def held_up(number, start, end, call_end):
+        """A copy whose call returns just before it ends, and 860 µs of the host and the GPU; µs."""
+        copy, gemm = 2 * number + 1, 2 * number + 2
+        return [
+            step(number, start, end),
+            op("aten::to", start, call_end + 1),
+            launch(start + 1, call_end, copy, "cudaMemcpyAsync"),
+            kernel("Memcpy HtoD (Pageable -> Device)", call_end - 60, call_end + 1, copy, "gpu_memcpy"),
+            op("aten::mm", call_end + 2, end - 60),
+            launch(end - 70, end - 60, gemm),
+            kernel("gemm", end - 60, end - 1, gemm),
+        ]
+
+    # The third call takes 10.1 ms, and the other seven 100 µs each.
+    events, start = [], 0
+    for number in range(STEPS):
+        call_end = start + (10_101 if number == 2 else 101)
+        events += held_up(number, start, call_end + 899, call_end)
+        start = call_end + 899
+    _, rows = told(write(tmp_path / "a.json", *events))
+    row, mean = rows["copies came from pinned memory"], opened(tmp_path / "a.json").means["wall"]
+    assert row["gain"] > 0.2
+    assert mean.step_ns - row["best_ns"] <= (10_101_000 + 7 * 101_000) / STEPS
+
+
+def test_what_the_sentence_says_agrees_with_the_range(tmp_path):
+    """The gain leaves out the margin of the best time: beside that, it would be another one than the times give."""
+    answer, rows = told(steps(tmp_path / "a.json", many_launches))
+    for row in rows.values():
+        assert 1_000_000 * row["gain"] <= 1_000_000 - row["best_ns"] + 2_000, row["if"]
+    assert "% " not in answer.sentence.replace("\N{NO-BREAK SPACE}", " ")
+    assert "%)" not in answer.sentence
+
+
 def test_without_a_gpu_there_is_nothing_to_replay(tmp_path):
     path = steps(tmp_path / "a.json", lambda _, start: [op("aten::mm", start, start + 900)])
     assert told(path)[0].sentence == "Nothing to replay: there is no GPU."

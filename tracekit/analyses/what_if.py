@@ -5,9 +5,11 @@ work that a change adds. So each change has a range: at best, the change costs n
 cause that was recorded; at worst, it costs what such changes are known to cost at most. Both halves of the steps are
 replayed, each after what was queued before it; the range covers the share of its own length that is left of each, and
 is wider by what a replay cannot explain. A smaller gain than that is none. No step takes less than the GPU's work that
-a change leaves nor, where a change takes none of the host's time, than the host.
+a change leaves nor, where a change takes none of the host's time, than the host; and none gets shorter by more than
+all that a change takes away.
 """
 
+import math
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -39,7 +41,12 @@ SUMMARY = pa.schema(
         column("if", LABEL, "what would be different", role="name"),
         column("best_ns", pa.float64(), "what a step would take at best", "ns"),
         column("worst_ns", pa.float64(), "what it would take at worst", "ns"),
-        column("gain", pa.float64(), "share of the step that is saved if all goes well; 0: no gain expected", "share"),
+        column(
+            "gain",
+            pa.float64(),
+            "share of the step that is saved if all goes well, without the margin of best_ns; 0: no gain expected",
+            "share",
+        ),
         column("then", LABEL, "what would take most of the time that decides when a step is done", role="name"),
         column("less_if", LABEL, "what would make the gain smaller", role="name"),
         column("step", pa.int64(), "number of the first step that was replayed", role="detail"),
@@ -81,7 +88,7 @@ class Scenario(Struct, frozen=True):
 
     `host_ns` is what the host needs for a step beside what is left of its work, at best and at worst; `left` is which
     share of GPU activities is left at best, given their rows. `of_calls` says that of the host's time it takes only
-    that of calls.
+    that of calls. `most_ns` is how long a step spends on what it takes away, where all steps can be asked for it.
     """
 
     name: str
@@ -90,6 +97,7 @@ class Scenario(Struct, frozen=True):
     host_ns: tuple[float, float] = (0.0, 0.0)
     left: Callable[[Trace, Ints], Floats] = lambda _, rows: np.ones(len(rows))
     of_calls: bool = False
+    most_ns: float = math.inf
 
 
 @analysis("what_if", rank=12)
@@ -152,8 +160,10 @@ def changes(profile: Profile, replayed: list[Window]) -> Iterator[Scenario]:
             f"the {'wait' if waits == 1 else many(waits, 'wait')} for the GPU went",
             lambda window: _both(Edit(returns=_syncs(window))),
             "Python needs the values that it waits for",
+            most_ns=_mean_ns(profile, _sync_calls(trace, *_span(profile))),
         )
-    if profile.means["host"] is not None and profile.means["host"].parts.get("dataload"):
+    host = profile.means["host"]
+    if host is not None and (loading_ns := host.parts.get("dataload")):
         loading = _buckets("dataload")
         yield Scenario(
             "batches were always ready",
@@ -162,10 +172,14 @@ def changes(profile: Profile, replayed: list[Window]) -> Iterator[Scenario]:
                 Edit(host=window.host_time(loading), host_factor=_LOADER_FACTOR),
             ),
             "the loader's workers take cores from the training",
+            most_ns=loading_ns,
         )
     if any(_is_pageable(trace, window.activities).any() for window in replayed):
         less_if = "the copies are needed at once"
-        yield Scenario("copies came from pinned memory", _pinned, less_if, left=_left_of_copies, of_calls=True)
+        copying_ns = _mean_ns(profile, _pageable_copies(profile))
+        yield Scenario(
+            "copies came from pinned memory", _pinned, less_if, left=_left_of_copies, of_calls=True, most_ns=copying_ns
+        )
     # Without operators, what the host computes between launches cannot be told from what submits them.
     if has_operators(trace) and not (trace.census.any(lambda roles: roles.graph_launch) or waits):
         yield from _as_a_graph(replayed)
@@ -200,8 +214,12 @@ def _buckets(*keys: str) -> Bools:
 
 def _syncs(window: Window) -> Ints:
     """The calls of the window that wait for the GPU."""
-    trace = window.trace
-    rows = np.arange(*np.searchsorted(trace.ts_ns, (window.low, window.high)))
+    return _sync_calls(window.trace, window.low, window.high)
+
+
+def _sync_calls(trace: Trace, low: int, high: int) -> Ints:
+    """The calls from `low` to `high` that wait for the GPU."""
+    rows = np.arange(*np.searchsorted(trace.ts_ns, (low, high)))
     part = trace.events_at(rows)
     calls = rows[part.roles.runtime & part.process & part.lasting]
     calls = calls[is_sync(trace, calls)]
@@ -213,6 +231,27 @@ def _saved_ns(window: Window, left: Floats) -> Ints:
     lengths = window.trace.events_at(window.activities).end_ns - window.trace.ts_ns[window.activities]
     saved_ns: Ints = (lengths * (1 - left)).astype(np.int64)
     return saved_ns
+
+
+def _span(profile: Profile) -> tuple[int, int]:
+    """From when the first of the counted steps is issued until the last is done."""
+    steps = profile.trace.steps
+    return int(steps.issued[profile.counted].min()), int(steps.done[profile.counted].max())
+
+
+def _mean_ns(profile: Profile, rows: Ints) -> float:
+    """How long any of these events lasts, for each of the counted steps."""
+    trace = profile.trace
+    return Union.of(trace.ts_ns[rows], trace.events_at(rows).end_ns).total() / profile.counted_steps
+
+
+def _pageable_copies(profile: Profile) -> Ints:
+    """The copies from pageable memory that the counted steps submit or run, with the calls that submit them."""
+    trace, links, (low, high) = profile.trace, profile.trace.links, _span(profile)
+    is_copy = np.isin(links.activities, trace.where(lambda part: part.roles.named(_PAGEABLE)))
+    copies, calls = links.activities[is_copy].astype(np.int64), links.launches[is_copy].astype(np.int64)
+    is_within = (trace.events_at(copies).end_ns > low) & (trace.ts_ns[calls] < high)
+    return np.concatenate([copies[is_within], calls[is_within]])
 
 
 def _is_pageable(trace: Trace, rows: Ints) -> Bools:
@@ -331,7 +370,7 @@ def _row(change: Scenario, replayed: list[Window], profile: Profile) -> dict[str
     takes_host_time = not change.of_calls and any(len(best.host.starts) for best, _ in removals)
     if not takes_host_time and host is not None:
         least_ns = max(least_ns, host.step_ns - sum(host.parts.get(key, 0.0) for key in MAY_WAIT))
-    fastest_ns = min(max(change.host_ns[0], least_ns), step_ns)
+    fastest_ns = min(max(change.host_ns[0], least_ns, step_ns - change.most_ns), step_ns)
     best = max(step_ns * min(range.best for range in ranges), fastest_ns)
     worst = max(step_ns * max(range.worst for range in ranges), change.host_ns[1], best)
     gain = 1 - best / step_ns
@@ -351,10 +390,8 @@ def _sentence(rows: list[dict[str, Any]], step_ns: float) -> str:
         return "Nothing that could be different was found."
     # That kernels become faster is no change that one makes: it is told where nothing else helps.
     first = next((row for row in rows if row["gain"] and "took half as long" not in row["if"]), rows[0])
-    gain, best = first["gain"], first["best_ns"]
-    if not gain:
+    if not first["gain"]:
         return f"No gain is expected of any change that was replayed: {first['then']} would still decide a step's time."
-    return (
-        f"If {first['if']}: at best {duration(step_ns)} → {duration(best)} a step (−{percent(gain)}). Less if "
-        f"{first['less_if']}."
-    )
+    # Without the gain: that leaves out the margin of the time, and would seem to be worked out wrongly beside it.
+    best = duration(first["best_ns"])
+    return f"If {first['if']}: at best {duration(step_ns)} → {best} a step. Less if {first['less_if']}."

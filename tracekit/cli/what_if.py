@@ -10,7 +10,8 @@ from tracekit.cli.output import add_json, printed, write_out
 _ROWS = 20  # there are never as many changes
 _HOW = (
     "Steps of the trace are replayed with each change. At best, the change costs nothing and nothing is late without a "
-    "recorded cause; at worst, it costs what such changes cost at most."
+    "recorded cause; at worst, it costs what such changes cost at most. The range has a margin, which the gain leaves "
+    "out."
 )
 
 

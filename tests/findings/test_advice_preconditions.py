@@ -1,5 +1,7 @@
 """Advice is given only where what it needs is there, and where nothing has shown that it does not help."""
 
+import json
+
 import pytest
 from real import case_path
 from small import event, kernel, launch, op, step, write
@@ -23,6 +25,31 @@ def test_what_was_shown_to_be_slower_is_not_advised():
     assert "torch.compile" not in at_a_glance(made, ()).next_do
     alone = report(open_subject([folder / "eager.json"])).diagnoses["eager"].findings[0]
     assert "torch.compile" in alone.do
+
+
+def host_bound(path, major):
+    """Ten steps of ten operators, each of which launches a short kernel."""
+    events = []
+    for k in range(100):
+        at = 100.0 * k
+        events += [step(k // 10, at, at + 1000)] * (k % 10 == 0)
+        events += [
+            op("aten::mm", at, at + 95),
+            launch(at + 90, at + 95, k + 1),
+            kernel("gemm", at + 96, at + 99, k + 1),
+        ]
+    document = json.loads(write(path, *events).read_text()) | {"deviceProperties": [{"id": 0, "computeMajor": major}]}
+    path.write_text(json.dumps(document))
+    return diagnose(open_subject([path]).profiles[0]).findings
+
+
+@pytest.mark.parametrize(("major", "compiles"), [(6, False), (7, True), (12, True)])
+def test_compiling_is_not_advised_on_a_gpu_that_triton_refuses(tmp_path, major, compiles):
+    (first, *_) = host_bound(tmp_path / "a.json", major)
+    assert first.id == "dispatch_bound"
+    assert ("torch.compile fuses them" in first.do) is compiles
+    assert ("reduce-overhead" in first.do) is compiles
+    assert ("torch.cuda.graph" in first.do) is not compiles
 
 
 def test_graphs_that_are_recorded_in_every_step_need_fewer_sizes():

@@ -93,6 +93,7 @@ _WRAPPER = re.compile(r".*torch_geometric[/\\](?:experimental|deprecation)\.py",
 _BEGINS_RECORDING = re.compile(r"(?:cuda|hip)StreamBeginCapture.*")
 _COMPILED_CALL = re.compile(r"Torch-Compiled Region.*|CompiledFunction.*", re.DOTALL)  # the latter within the former
 _PREPARES = re.compile(re.escape(PREPARATION))
+_OLDEST_OF_TRITON = 7  # compute capability, major
 _BREAKS = "https://docs.pytorch.org/docs/stable/compile/programming_model.fix_graph_breaks.html"
 _RECOMPILES = "https://docs.pytorch.org/docs/stable/compile/programming_model.recompilation.html"
 _TREES = "https://docs.pytorch.org/docs/stable/torch.compiler_cudagraph_trees.html"
@@ -104,6 +105,11 @@ def is_compiled(profile: Profile) -> bool:
     return requested or profile.trace.census.any(
         lambda roles: roles.named(COMPILED_REGION) | roles.named(_GENERATED) | roles.named(GUARDS) | roles.compile_span
     )
+
+
+def can_compile(profile: Profile) -> bool:
+    """Whether torch.compile works on a GPU of the recording, as far as is known: older ones, Triton refuses."""
+    return not (majors := profile.trace.compute_majors) or max(majors) >= _OLDEST_OF_TRITON
 
 
 def graphs_recorded(profile: Profile) -> float:

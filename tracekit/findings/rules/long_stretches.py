@@ -14,7 +14,7 @@ from tracekit.base.intervals import Ints, distinct
 from tracekit.base.pages import Cure
 from tracekit.base.units import count, duration, times
 from tracekit.findings import Finding, FindingPage, Where, evidence, rule, time_of_rules
-from tracekit.findings.compiler_advice import is_compiled
+from tracekit.findings.compiler_advice import can_compile, is_compiled
 from tracekit.findings.culprits import plain, where_of_event, where_of_piece
 from tracekit.findings.holes import OFTEN, Holes, LongStretch
 from tracekit.profile import Profile
@@ -224,7 +224,7 @@ CAUSES = (
         ),
         lambda cases: (
             "Turn its fuser off (torch._C._jit_set_texpr_fuser_enabled(False))"
-            + ("" if is_compiled(cases.profile) else ", or switch to torch.compile")
+            + (", or switch to torch.compile" if can_compile(cases.profile) and not is_compiled(cases.profile) else "")
             + ". If every shape occurs in the first steps, it is enough to leave those out of what you measure."
         ),
         _COMPILE,

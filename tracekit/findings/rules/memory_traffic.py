@@ -12,7 +12,7 @@ from tracekit.base.pages import Cure
 from tracekit.base.units import count, many, percent, size
 from tracekit.findings import Finding, FindingPage, rule
 from tracekit.findings.bandwidth import ELEMENTWISE, achieved, moved
-from tracekit.findings.compiler_advice import is_compiled
+from tracekit.findings.compiler_advice import can_compile, is_compiled
 from tracekit.findings.kernels import blaming, kernels, of_classes, same_name_and_operator, share_of_work
 from tracekit.findings.one_by_one import BETWEEN_NS, TINY_NS, optimizer_setting
 from tracekit.findings.page import COMPILE, DROPOUT
@@ -203,7 +203,7 @@ def tiny_kernels(profile: Profile) -> Iterator[Finding]:
     steps = profile.counted_steps
     if len(rows) < _MANY_KERNELS * steps or np.median(trace.dur_ns[rows]) >= TINY_NS:
         return
-    cures = ["larger batches", *([] if is_compiled(profile) else ["torch.compile"])]
+    cures = ["larger batches", *(["torch.compile"] if can_compile(profile) and not is_compiled(profile) else [])]
     cures += [f"an optimizer with {optimizer_arguments}"] if (optimizer_arguments := optimizer_setting(profile)) else []
     yield blaming(
         profile,

@@ -10,7 +10,7 @@ from tracekit.base.pages import Cure
 from tracekit.base.units import count, duration, many, ratio
 from tracekit.engine.buckets import BUCKETS, ON_THE_GPU, SUBMITTING
 from tracekit.findings import Finding, FindingPage, Where, blamed_events, evidence, one_by_one, rule, time_of_rules
-from tracekit.findings.compiler_advice import graphs_prepared, graphs_recorded, into_graphs, is_compiled
+from tracekit.findings.compiler_advice import can_compile, graphs_prepared, graphs_recorded, into_graphs, is_compiled
 from tracekit.findings.culprits import by_name, grouped, outermost_operators, plain, step_ns_of, where_of_buckets
 from tracekit.findings.holes import LEAST_NS, OFTEN, is_hole
 from tracekit.findings.kernels import queue_waits, time_of
@@ -47,6 +47,24 @@ _ADVICE = {
         "Do less in Python between operators: move what stays the same out of the loop, replace loops over tensors "
         "with a single operator, or compile the model. This saves at most {saving} a step.",
         _COMPILE,
+    ),
+}
+# Where the GPU is too old for torch.compile, and so for its modes.
+_ADVICE_TOO_OLD = {
+    "launch_bound": (
+        "Submit whole steps at once with CUDA graphs (torch.cuda.graph), which save at most {saving} a step; or do "
+        "more in each kernel, with larger batches or fused operators.",
+        _GRAPHS,
+    ),
+    "dispatch_bound": (
+        "Skip the dispatch with CUDA graphs (torch.cuda.graph), which save at most {saving} a step; larger batches "
+        "hide the overhead. Compiling is no option: this GPU is too old for Triton.",
+        _GRAPHS,
+    ),
+    "python_bound": (
+        "Do less in Python between operators: move what stays the same out of the loop, or replace loops over tensors "
+        "with a single operator. This saves at most {saving} a step.",
+        _PROFILER,
     ),
 }
 # Where something is compiled already.
@@ -317,7 +335,8 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
 def _advice(profile: Profile, mean: Mean, name: str, is_wrapped: bool) -> tuple[str, str]:
     """What to do about it, and where to read more."""
     trace = profile.trace
-    advice, link = (_ADVICE_COMPILED if is_compiled(profile) else _ADVICE)[name]
+    eager = _ADVICE if can_compile(profile) else _ADVICE_TOO_OLD
+    advice, link = (_ADVICE_COMPILED if is_compiled(profile) else eager)[name]
     replays = trace.census.any(lambda roles: roles.graph_launch)
     if name != "python_bound" and replays and graphs_recorded(profile) < OFTEN:
         advice = _ADVICE_GRAPHS if len(_of_counted_steps(profile)[1]) > profile.counted_steps else _ADVICE_ONE_LAUNCH

@@ -133,3 +133,13 @@ def test_without_stacks_it_says_what_to_do(tmp_path, capsys):
     trace = write(tmp_path / "trace.json", step(0, 0, 100), op("aten::mm", 20, 60))
     assert main(["lines", str(trace)]) == 1
     assert "with_stack=True" in capsys.readouterr().err
+
+
+def test_stacks_that_operators_carry_are_not_said_to_be_missing(tmp_path, capsys):
+    carrying = op("aten::mm", 20, 60) | {"args": {"Call stack": "train.py(3): <module>"}}
+    trace = write(tmp_path / "trace.json", step(0, 0, 100), carrying)
+    assert main(["lines", str(trace)]) == 1
+    said = capsys.readouterr().err
+    assert "its call stacks are in the arguments of operators" in said
+    assert "holds no Python stacks" not in said
+    assert "with_stack=True and a newer torch" in said

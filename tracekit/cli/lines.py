@@ -50,12 +50,18 @@ class LinesVerb(Verb):
         from tracekit.faces import Options
         from tracekit.report.owner_costs import VariantOwners
         from tracekit.report.sections.lines import SideBySide
+        from tracekit.trace.rereading import carries_call_stacks
 
         with open_given([options.input], options) as subject:
             profiles = subject.traced(options.input).profiles
             variants = [VariantOwners(profile.name, profile.owner_means, options.view) for profile in profiles]
         if not any(variant.total_ns for variant in variants):
-            raise NothingOfYoursError(options.input, variants[0].means.reason or f"it has no {options.view} time")
+            trace = profiles[0].trace
+            raise NothingOfYoursError(
+                options.input,
+                variants[0].means.reason or f"it has no {options.view} time",
+                in_operators=not trace.has_stacks and carries_call_stacks(trace),
+            )
         side_by_side = SideBySide(variants, {variant.name: variants[0].name for variant in variants})
         blocks = [*side_by_side.blocks()] if options.where is None else side_by_side.excerpts_at(options.where)
         write_out(printed(blocks, Options(options.rows, options.full, sys.stdout), options))

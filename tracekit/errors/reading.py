@@ -128,10 +128,14 @@ class SourceUnavailableError(TracekitError):
 class NothingOfYoursError(TracekitError):
     """Lines are requested, but no recording has them."""
 
-    def __init__(self, path: object, why: str) -> None:
+    def __init__(self, path: object, why: str, *, in_operators: bool = False) -> None:
+        profiled = "profile with with_stack=True"
+        if in_operators:  # that was done
+            why = "its call stacks are in the arguments of operators, as in older versions of torch, and not read"
+            profiled += " and a newer torch"
         super().__init__(
             f"{read_from(path)}: none of your lines can be identified, because {why.removesuffix('.')}. "
-            "Capture with tracekit capture, or profile with with_stack=True."
+            f"Capture with tracekit capture, or {profiled}."
         )
 
 

@@ -19,6 +19,7 @@ from tracekit.trace.reading.event_details import NOTHING, Scalar, value_of
 
 Inputs = list[tuple[int, ...]]  # the dimensions of each input; () for what is not a tensor, or has none
 _NAME = b'"[memory]"'
+_CALL_STACK = b'"Call stack"'
 _DEVICES = {0: "cpu", 1: "cuda", 6: "hip", 12: "xpu", 13: "mps"}  # c10/core/DeviceType.h
 _MOST_BYTES = 1 << 60  # sums of as many events as a file holds fit an int64
 _UNKNOWN = -1
@@ -34,6 +35,7 @@ class Arguments(msgspec.Struct, gc=False):
     occupied: msgspec.Raw = msgspec.field(default=NOTHING, name="est. achieved occupancy %")
     blocks: msgspec.Raw = msgspec.field(default=NOTHING, name="blocks per SM")
     gpu_context: msgspec.Raw = msgspec.field(default=NOTHING, name="context")
+    stack: msgspec.Raw = msgspec.field(default=NOTHING, name="Call stack")
 
     @property
     def inputs(self) -> Inputs | None:
@@ -159,6 +161,17 @@ def arguments(trace: Trace, rows: Ints) -> dict[int, Arguments]:
         if len(row_of) == 0 < requested:
             break
     return arguments_of
+
+
+def carries_call_stacks(trace: Trace) -> bool:
+    """Whether operators carry their call stacks, as torch wrote them before Python frames were events of their own."""
+    if not trace.source.is_json:
+        return False
+    return any(
+        event.args is not None and isinstance(value_of(event.args.stack), str)
+        for events in events_again(trace.path, _EVENTS_WITH_ARGUMENTS, [_CALL_STACK])
+        for event in events
+    )
 
 
 def _beginnings(times: Ints) -> list[bytes]:

@@ -20,6 +20,7 @@ from tracekit.profile import LEAST_SHARE, Profile
 
 _EXPLAINED_EXCESS = 1.02  # times the time claimed: a smaller difference is not explained
 _BEYOND = 1.1  # times what is saved: where as much is claimed, something else keeps it from being saved
+_LARGELY_OTHERS = 0.5  # of the time blamed: where costlier findings leave less of it, that is said
 _LARGE_PART = 0.25  # of a general finding's cost: what it has one cause for is to be done first
 _TAKES_TIME_FROM_GENERAL = 0.5  # of a general finding: a cause that explains as much of it takes its time from it
 _SHARED = 0.05  # of the smaller claim: a smaller overlap is not mentioned
@@ -77,11 +78,16 @@ def ranked(profile: Profile, findings: list[Finding]) -> list[Finding]:
             share = cost / steps.length
         overlaps = tuple(dict.fromkeys((*finding.overlaps, *shared.get(id(finding), ()))))
         # One that is only told as a part of others is told with what it saves alone.
-        told_ns = cost if share is None or share >= LEAST_SHARE else saving.step_ns
+        is_told = share is None or share >= LEAST_SHARE
+        told_ns = cost if is_told else saving.step_ns
+        is_rest = is_told and (claimed or 0.0) < _LARGELY_OTHERS * _claimed_ns(steps, finding)
+        others = " Its cost leaves out what other findings already count." if is_rest else ""
         with_costs.append(
             replace(
                 finding,
-                why=_with_saving(finding.why, told_ns, over_steps) + _notes(profile, finding, saving, cost, claimed),
+                why=_with_saving(finding.why, told_ns, over_steps)
+                + _notes(profile, finding, saving, cost, claimed)
+                + others,
                 do=_with_saving(finding.do, told_ns, over_steps),
                 cost_ns=cost,
                 claimed_ns=claimed,

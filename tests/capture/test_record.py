@@ -155,6 +155,42 @@ for fails in (False, True):
     assert len([*Path(tmp_path).glob("run*.json")]) == 2
 
 
+@pytest.mark.parametrize("steps", [2, 200], ids=["while it runs", "at its end"])
+def test_a_training_goes_on_whose_recording_cannot_be_written(tmp_path, steps):
+    body = f"""
+import shutil
+with tracekit.record("run.json"):
+    train(net, 1)
+with tracekit.record("run.json", variant="lost", steps={steps}):
+    train(net, 1)
+    for folder in __import__("pathlib").Path().glob("run-*-2"): shutil.rmtree(folder)
+    train(net, 2)
+assert not torch.autograd._profiler_enabled() and not hasattr(torch.optim.SGD.step, "counted")
+print("trained")
+"""
+    done, run = recorded(tmp_path, body)
+    assert done.stdout == "trained\n", done.stderr
+    assert done.stderr.count("warning: lost was not recorded. FileNotFoundError: ") == 1
+    assert [variant.name for variant in run.variants] == ["eager"]
+
+
+def test_a_run_that_cannot_be_written_is_told(tmp_path):
+    body = """
+from tracekit import run as runs
+from tracekit.errors.asking import OutputError
+def write(run, path): raise OutputError(path, "No space left on device")
+with tracekit.record("run.json"): train(net, 1)
+runs.write = write
+with tracekit.record("run.json", variant="lost"): train(net, 1)
+print("trained")
+"""
+    done, run = recorded(tmp_path, body)
+    assert done.stdout == "trained\n", done.stderr
+    assert "lost was not recorded." in done.stderr
+    assert "run.json cannot be written (No space left on device)" in done.stderr
+    assert [variant.name for variant in run.variants] == ["eager"]
+
+
 def test_a_gpus_profiler_is_warmed_up_by_kernels_of_nobodys(tmp_path):
     body = """
 from tests.capture.pretended_gpu import recordable

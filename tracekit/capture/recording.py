@@ -2,7 +2,7 @@
 
 import shutil
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -75,17 +75,22 @@ def record(
         outcome, error = "error", sanitize(f"{type(raised).__name__}: {str(raised).partition(chr(10))[0]}")
         raise
     finally:
-        if recording.result is None:  # the recording never began, because another profiler is running
-            shutil.rmtree(traces_folder.parent)
+        if recording.result is None:  # the recording never began, because another profiler is running, or it failed
+            shutil.rmtree(traces_folder.parent, ignore_errors=True)
+            if recording.failure is not None:
+                messages.on_stderr(_not_recorded(variant, recording.failure))
         else:
             recorded = _variant(variant, recording.result, traces_folder, outcome, error, left_out=recording.left_out)
             for note in recorded.effective.notes[1:]:
                 messages.on_stderr(f"warning: {note}")
-            aside = runs.write(
-                replace(run, planned=[*run.planned, variant], variants=[*run.variants, recorded]), run_file
-            )
-            for line in [*([messages.moved_aside(aside)] if aside else []), *messages.written(run_file)]:
-                messages.on_stderr(line)
+            run = replace(run, planned=[*run.planned, variant], variants=[*run.variants, recorded])
+            try:
+                aside = runs.write(run, run_file)
+            except TracekitError as failure:  # what was trained until now is worth more than its recording
+                messages.on_stderr(_not_recorded(variant, failure))
+            else:
+                for line in [*([messages.moved_aside(aside)] if aside else []), *messages.written(run_file)]:
+                    messages.on_stderr(line)
 
 
 class _Recording:
@@ -93,6 +98,7 @@ class _Recording:
 
     def __init__(self, job: Job, stacks: bool, most_steps: int) -> None:
         self.result: PassResult | None = None
+        self.failure: Exception | None = None
         self._compiler = CompileRecorder()
         self._pass = record_first(job, self._compiler, most_steps, stacks=stacks)
         self._until = time.monotonic() + _MOST_SECONDS
@@ -128,11 +134,16 @@ class _Recording:
         )
 
     def _end(self) -> None:
-        if self.result is None:
-            try:
-                self._pass.throw(timing.EndedError)
-            except StopIteration as end:
-                self.result = end.value
+        if self.result is None and self.failure is None:
+            self._advance(lambda: self._pass.throw(timing.EndedError))
+
+    def _advance(self, advance: Callable[[], object]) -> None:
+        try:
+            advance()
+        except StopIteration as end:
+            self.result = end.value
+        except Exception as error:  # a full disk, for example: a training must not end because it is recorded
+            self.failure = error
 
     def _marked(self) -> None:
         self._calls_of_step += 1
@@ -140,15 +151,17 @@ class _Recording:
 
     def _stepped(self) -> None:
         self._steps += 1
-        if self.result is not None:
+        if self.result is not None or self.failure is not None:
             return
         self._recorded += 1
-        try:
-            next(self._pass)
-        except StopIteration as end:
-            self.result = end.value
+        self._advance(lambda: next(self._pass))
         if time.monotonic() > self._until:
             self._end()
+
+
+def _not_recorded(variant: str, failure: Exception) -> str:
+    why = str(failure) if isinstance(failure, TracekitError) else f"{type(failure).__name__}: {failure}"
+    return sanitize(f"warning: {variant} was not recorded. {why}")
 
 
 def _run_to_add_to(run_file: Path, variant: str) -> Run:

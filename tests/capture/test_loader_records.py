@@ -1,6 +1,7 @@
 """The workers of real loaders record themselves, however they start, and torch is afterwards as it was before."""
 
 import logging
+import multiprocessing
 import shutil
 import sys
 import threading
@@ -234,6 +235,16 @@ def test_a_sampler_may_draw_from_a_loader_of_its_own(tmp_path, caplog):
     requests = [one for each in records for one in each.requests]
     assert [one.number for one in requests if one.process == outer.facts.process] == [0, 1, 2, 3]
     assert len(requests) == 8
+
+
+def test_what_a_fork_of_the_loop_loads_is_no_request_of_the_loop(tmp_path):
+    with RecordedLoaders(tmp_path / "loader"):
+        assert len([*DataLoader(Numbers(), num_workers=1)]) == 4
+        fork = multiprocessing.get_context("fork").Process(target=lambda: [*DataLoader(Numbers(), num_workers=1)])
+        fork.start()
+        fork.join(60)
+        assert fork.exitcode == 0
+    assert sum(len(one.requests) for one in read_all(tmp_path / "loader")) == 4
 
 
 def test_the_last_batch_is_recorded_although_the_loop_has_it_and_ends_the_worker(tmp_path, monkeypatch):

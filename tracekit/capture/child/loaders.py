@@ -35,6 +35,7 @@ class RecordedLoaders:
         self._folder, self._rank = folder, rank
         self._replacements = Replacements()
         self._record: Record | None = None
+        self._process = os.getpid()  # a fork may have loaders, but it is not the loop
         self._worker_loop = _WorkerLoop(str(folder), rank)
         self._failed = self._has_warned = False
         self._awaited = threading.local()  # the request that a thread waits for: number, worker, and when it was got
@@ -88,7 +89,7 @@ class RecordedLoaders:
 
     def _returned(self, loader: Any, asked_ns: int) -> None:
         awaited = self._awaited
-        if awaited.worker is None or self._failed:
+        if awaited.worker is None or self._failed or os.getpid() != self._process:
             return
         try:
             if self._record is None:

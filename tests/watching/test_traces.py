@@ -105,9 +105,18 @@ def test_the_trainings_own_profiler_comes_first(tmp_path):
         steady(training, 3)
     assert any(event.key == "aten::sum" for event in theirs.key_averages())
     assert traces(tmp_path) == []
-    assert [bool(step.flags & Flag.TRACED) for step in steps(tmp_path)] == [True] * 3 + [False] + [True] * 5 + [
-        False
-    ] * 3
+    # It ended in the one after each of its steps, too.
+    assert [bool(step.flags & Flag.TRACED) for step in steps(tmp_path)] == [True] * 10 + [False] * 2
+
+
+def test_a_step_with_a_profiler_in_it_is_not_judged(tmp_path):
+    training = Training()
+    with watch(tmp_path, traces_per_hour=0):
+        steady(training, 2)
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
+            training.parameter.sum().backward()
+        steady(training, 2)
+    assert [bool(step.flags & Flag.TRACED) for step in steps(tmp_path)] == [False, False, True, False]
 
 
 def test_a_trace_that_cannot_be_written_is_told_once(tmp_path, caplog, monkeypatch):

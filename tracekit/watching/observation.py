@@ -56,7 +56,8 @@ class Observation:
         self._thread_clock = ThreadClock(tally)
         tally.began_ns = tally.due_ns = perf_counter_ns()
         tally.unix_ns = time_ns() - tally.began_ns
-        tracer.noticed = self._profiler_begins
+        tracer.noticed = self._profiler_noticed
+        self._is_profiled = False  # a profiler began or ended in this step
         self._tally_writes = False  # it notes steps, too
         self._tally_clock: TallyClock | None = None  # where it also asks a GPU
         self._minute_ns = tally.began_ns + _MINUTE_NS
@@ -85,7 +86,8 @@ class Observation:
         if is_due := now > tally.due_ns or host_ns > history.limit_ns:
             retries = self._look(now)
         is_tracing = tracer.is_tracing
-        flags = _TRACED if is_tracing or tracer.is_noticed else 0
+        flags = _TRACED if is_tracing or self._is_profiled or tracer.is_noticed else 0
+        self._is_profiled = False
         if tally.apart:
             flags |= _APART
         seen = (
@@ -249,8 +251,8 @@ class Observation:
         tally.peak_bytes, retries = self._memory.look()
         return retries
 
-    def _profiler_begins(self) -> None:
-        self._sources.tally.is_asked = True
+    def _profiler_noticed(self) -> None:
+        self._sources.tally.is_asked = self._is_profiled = True
 
     def _begin_trace(self) -> None:
         """Trace the next steps, because the last ones were slow, or because somebody asked for it."""
@@ -288,6 +290,7 @@ class Observation:
             (self._tally_clock or self._clock).restart()
         self._sources.tally.clear()
         self._sources.tally.began_ns = perf_counter_ns()
+        self._is_profiled = False  # ours began between two steps
 
     def _answer(self, trace: str = "", why: str = "") -> None:
         request, self._request = self._request, None

@@ -37,7 +37,7 @@ class Tracer:
         self._profiler: Any = None
         self._steps_left = 0
         self._path = Path()
-        self.noticed: Callable[[], None] = lambda: None  # called when a profiler begins
+        self.noticed: Callable[[], None] = lambda: None  # called when a profiler begins, and when the training's ends
         self._others: set[weakref.ref[Any]] = set()  # the training's own profilers
         self._replaced = Replacements()
 
@@ -54,7 +54,9 @@ class Tracer:
             prepare(profiler)
 
         def leaving(profiler: Any, *error: Any) -> Any:
-            self._others.discard(weakref.ref(profiler))
+            if (left := weakref.ref(profiler)) in self._others:
+                self._others.discard(left)
+                self.noticed()
             return leave(profiler, *error)
 
         def starting() -> None:  # of any kind, also one that only annotates

@@ -96,7 +96,6 @@ class Sources:
         following: Callable[[Any], Any] = _BaseDataLoaderIter.__next__
         beginning: Callable[[Any], Any] = DataLoader.__iter__
         serialization: Any = torch.serialization
-        saving: Callable[..., Any] = serialization._save
         processing: Callable[[Any, Any, int], Any] = _MultiProcessingDataLoaderIter._process_data
 
         begin_wait, end_wait = tally.begin_wait, tally.end_wait
@@ -141,15 +140,19 @@ class Sources:
             tally.iterators.append(id(iterator))
             return iterator
 
-        def save(*args: Any, **kwargs: Any) -> Any:
-            if get_ident() == tally.thread:
-                tally.apart = True
-            return saving(*args, **kwargs)
+        def apart(saving: Callable[..., Any]) -> Callable[..., Any]:
+            def save(*args: Any, **kwargs: Any) -> Any:
+                if get_ident() == tally.thread:
+                    tally.apart = True
+                return saving(*args, **kwargs)
+
+            return save
 
         replacements.put(_BaseDataLoaderIter, "__next__", next_batch)
         replacements.put(_MultiProcessingDataLoaderIter, "_process_data", process)
         replacements.put(DataLoader, "__iter__", begin)
-        replacements.put(serialization, "_save", save)
+        for name in ("_save", "_legacy_save"):  # the second writes files without zip
+            replacements.put(serialization, name, apart(getattr(serialization, name)))
 
 
 class Batches(Generic[_Item]):

@@ -372,6 +372,27 @@ def test_threads_that_drive_the_steps_may_end(tmp_path, caplog):
     assert not caplog.records
 
 
+def test_a_step_in_another_thread_hides_none(tmp_path):
+    training, other = Training(), Training()
+    begun, over = threading.Event(), threading.Event()
+
+    def closure():
+        begun.set()
+        assert over.wait(60)
+
+    with watch(tmp_path):
+        training.step()
+        thread = threading.Thread(target=other.optimizer.step, args=(closure,))
+        thread.start()
+        assert begun.wait(60)
+        for _ in range(3):
+            training.step()
+        over.set()
+        thread.join()
+        training.step()
+    assert len(steps(tmp_path)) == 5
+
+
 def test_the_training_may_change_its_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     training, elsewhere = Training(), tmp_path / "elsewhere"

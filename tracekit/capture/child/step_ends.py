@@ -11,6 +11,7 @@ import weakref
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from enum import IntEnum
+from threading import get_ident
 from typing import Any
 
 from msgspec import Struct, field
@@ -159,19 +160,21 @@ class StepEnds:
         """Returns what puts counting around a function that steps an optimizer. Each step of torch's drives nearly
         everything out of the processor's caches; variables of a function are then read faster than attributes."""
         noted, stepped, regions = self._noted, self._stepped, self._regions.running
-        is_inside, calls = False, 0
+        inside: set[int] = set()  # threads: another one may step an optimizer of its own meanwhile
+        calls = 0
 
         def counting(step: Any) -> Any:
             @functools.wraps(step)
             def counted(optimizer: Any, /, *args: Any, **kwargs: Any) -> Any:
-                nonlocal is_inside, calls
-                if is_inside:
+                nonlocal calls
+                thread = get_ident()
+                if thread in inside:
                     return step(optimizer, *args, **kwargs)
-                is_inside = True
+                inside.add(thread)
                 try:
                     result = step(optimizer, *args, **kwargs) if args or kwargs else step(optimizer)
                 finally:
-                    is_inside = False
+                    inside.discard(thread)
                 calls += 1
                 if noted is None or regions or not noted(optimizer):
                     stepped(optimizer, result)

@@ -66,6 +66,16 @@ def test_marks_end_steps_instead_of_optimizers(tmp_path):
     assert record(tmp_path).facts.step == "two batches"
 
 
+def test_marks_that_begin_later_are_what_a_step_is(tmp_path):
+    training = Training()
+    with watch(tmp_path):
+        for _ in range(3):
+            training.step()
+            tracekit.step()
+    assert len(steps(tmp_path)) == 4
+    assert record(tmp_path).facts.step == "a call of step()"
+
+
 def test_nothing_of_it_is_left_in_torch(tmp_path):
     from torch._dynamo.callback import callback_handler
     from torch.utils.data.dataloader import _BaseDataLoaderIter

@@ -175,6 +175,10 @@ class Layout(NamedTuple):
         """The facts of a mapped file, as they were given."""
         return memory[KIND_BYTES : self.counts_at].rstrip()
 
+    def amend_facts(self, memory: mmap.mmap, facts: bytes) -> None:
+        """Write other facts to a mapped file; there must be room for them."""
+        memory[KIND_BYTES : self.counts_at] = facts.ljust(self.facts_bytes)
+
     def ring(self, memory: mmap.mmap, which: int) -> Ring[Any]:
         """One of the rings of a mapped file."""
         at = self.rings_at + sum(8 * len(entry._fields) * capacity for entry, capacity in self.rings[:which])

@@ -145,6 +145,14 @@ class Record:
             raise BadWatchError(path, str(error)) from None
         return Record(memory, facts)
 
+    def amend(self, **facts: str) -> None:
+        """Write the record's facts anew, with these instead of its own."""
+        amended = msgspec.structs.replace(self.facts, **facts)
+        encoded = msgspec.json.encode(amended)
+        if len(encoded) <= _FACTS_BYTES:
+            self.facts = amended
+            LAYOUT.amend_facts(self._memory, encoded)
+
     def close(self) -> None:
         """Unmap the file; what was written is in it."""
         self._memory.close()

@@ -86,7 +86,9 @@ class Watch:
     def step(self) -> None:
         """End a step; what follows belongs to the next one."""
         tally = self._sources.tally
-        tally.has_marks = True
+        if not tally.has_marks:
+            tally.has_marks = True
+            self._marks_begin()
         if not tally.end(None):
             self._ended(None)
 
@@ -177,6 +179,13 @@ class Watch:
             optimizer = self._ends.first
             tally.optimizer = weakref.ref(optimizer)
             self._ended(optimizer)
+
+    def _marks_begin(self) -> None:
+        if self._observation is not None:
+            try:
+                self._observation.marks_begin()
+            except Exception:
+                self._fail()
 
     def _attend(self) -> None:
         if self._observation is not None:

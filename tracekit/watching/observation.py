@@ -30,6 +30,7 @@ STEPS_TOGETHER = 64  # steps that are judged, and written, at a time, if none is
 _TRACED, _APART = int(Flag.TRACED), int(Flag.APART)  # plain numbers, which are faster
 _LOOK_NS = 500_000_000  # between two looks at memory, and for requests; then, steps are written as well
 _RARER_LOOKS = 8  # times as long in between, where each step is written when it ends
+_MARK = "a call of step()"  # what a step is
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 _REASON_LENGTH = 40
 _SECOND_NS, _MINUTE_NS = 1_000_000_000, 60_000_000_000
@@ -147,6 +148,11 @@ class Observation:
         if self._slow or self._reason:
             tally.is_asked = True
 
+    def marks_begin(self) -> None:
+        """From now on, only marks end steps: the record says so, also if it says that an optimizer's steps do."""
+        if self._history is not None:
+            self._history.record.amend(step=_MARK)
+
     def ask(self, reason: str) -> None:
         """Somebody asks for a trace."""
         self._reason = reason
@@ -178,7 +184,7 @@ class Observation:
 
     def _start(self, optimizer: object) -> None:
         number = process.device()
-        what = "a call of step()" if optimizer is None else f"a step of {type(optimizer).__name__}"
+        what = _MARK if optimizer is None else f"a step of {type(optimizer).__name__}"
         self._clock: Clock[Sequence[int]] = HostClock() if number is None else GpuClock.of(number)
         self._memory = Memory(number)
         facts = process.facts(self._step or what, self._clock.name, number, self._loader)

@@ -1,5 +1,6 @@
 """What the compiled tally notes is what Python notes, in trainings of any kind."""
 
+import mmap
 import random
 
 import pytest
@@ -82,6 +83,22 @@ def test_most_steps_are_noted_quickly(tmp_path, monkeypatch):
             pace.work(0.0002)
             optimizer.step()
     assert len(ends) < 64 + 30 + 5
+
+
+def test_a_watch_may_be_closed_while_an_event_is_made(tmp_path):
+    """A handler of a signal closes it, for example."""
+    tally, memory = Tally(), mmap.mmap(-1, 16 + 21 * 8)
+
+    def make():
+        tally.release()
+        memory.close()
+
+    tally.use_gpu(make, lambda *_: None, lambda _: 7, lambda: False, lambda _: True, lambda *_: 1.0, 0)
+    tally.stream, tally.stream_key, tally.attend = 1, 7, print
+    tally.has_marks, tally.limit_ns = True, 1 << 62
+    assert tally.write_to(memory, 0, 8, 1)
+    assert not tally.end(None)
+    assert tally.number == 0
 
 
 def test_a_ring_must_be_in_the_memory():

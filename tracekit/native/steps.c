@@ -243,6 +243,10 @@ static PyObject *end_plain_step(Tally *self, PyObject *optimizer) {
             return NULL;
         }
         Py_DECREF(recorded);
+        if (!self->record.buf) {  /* to make an event is Python's: a handler of a signal may have closed the record */
+            Py_DECREF(event);
+            Py_RETURN_FALSE;
+        }
     }
     pass(self, host_ns, entry);
     entry[NUMBER] = self->number++, entry[BEGAN] = self->unix_ns + self->began_ns;

@@ -15,8 +15,8 @@ _WORDS = 12
 _IMPERATIVES = {
     "Accumulate", "Allow", "Begin", "Bring", "Call", "Check", "Combine", "Compare", "Compile", "Construct", "Copy",
     "Decide", "Dispatch", "Do", "Find", "Fuse", "Gather", "Get", "Give", "Keep", "Leave", "Let", "Load", "Look",
-    "Make", "Merge", "Move", "Pad", "Pass", "Pin", "Record", "Remove", "Rewrite", "Rule", "Run", "Send", "Skip", "Start",
-    "Submit", "Try", "Turn", "Use", "Warm",
+    "Make", "Merge", "Move", "Pad", "Pass", "Pin", "Record", "Remove", "Rewrite", "Rule", "Run", "Send", "Skip",
+    "Start", "Submit", "Try", "Turn", "Use", "Warm",
 }  # fmt: skip
 
 

@@ -152,7 +152,8 @@ class Sources:
         replacements.put(_MultiProcessingDataLoaderIter, "_process_data", process)
         replacements.put(DataLoader, "__iter__", begin)
         for name in ("_save", "_legacy_save"):  # the second writes files without zip
-            replacements.put(serialization, name, apart(getattr(serialization, name)))
+            if saving := getattr(serialization, name, None):
+                replacements.put(serialization, name, apart(saving))
 
 
 class Batches(Generic[_Item]):

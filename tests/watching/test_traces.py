@@ -50,9 +50,12 @@ def test_a_slow_step_makes_it_trace_the_next_ones(tmp_path):
     reason = f"slow-{step.cause.name.lower().replace('_', '-')}" if isinstance(step.cause, Cause) else "slow-"
     assert f"-step{step.number}-slow-" in trace.name
     assert reason in trace.name
-    assert traced_steps(trace) == [step.number + 2, step.number + 3, step.number + 4]  # after one of warm-up
-    marked = [each.number for each in steps(tmp_path) if each.flags & Flag.TRACED]
-    assert marked == [step.number + at for at in range(1, 5)]
+    warm_up, *traced = [each.number for each in steps(tmp_path) if each.flags & Flag.TRACED]
+    assert traced_steps(trace) == traced == [warm_up + at for at in (1, 2, 3)]
+    if step.number < 100:  # the machine's own, of the first steps, which are judged together
+        assert step.number < warm_up <= 64
+    else:
+        assert warm_up == step.number + 1
 
 
 def test_a_signal_that_cannot_be_caught_is_said_to_be_one(tmp_path, caplog):
@@ -174,10 +177,13 @@ def test_a_request_waits_for_those_before_it(tmp_path):
         assert desk.requested() == first
         assert not desk.withdraw(first)
         assert desk.ask(second)
+        assert not desk.ask(third)
         desk.answer(registry.Answer("a"))
-        assert not desk.ask(third)  # and the first answer is still there
-        assert desk.answered(first)
-        assert desk.withdraw(second)
+        assert desk.requested() == second
+        desk.answer(registry.Answer("b"))
+        assert desk.answered(first) == registry.Answer("a")
+        assert desk.answered(second) == registry.Answer("b")
+        assert desk.answered(third) is None
         assert desk.requested() is None
         assert sorted(path.name for path in desk._folder.iterdir()) == ["watch.json"]
 
@@ -193,9 +199,10 @@ def test_two_that_ask_get_a_trace_each(tmp_path, capsys):
             thread.start()
         for thread in threads:
             thread.join()
-    written = [Path(line) for line in capsys.readouterr().out.split()]
-    assert sorted(path.name.rsplit("-")[-1].partition(".")[0] for path in written) == ["a", "b"]
-    assert sorted(written) == traces(tmp_path)
+    out, err = capsys.readouterr()
+    written = [Path(line) for line in out.split()]
+    assert sorted(path.name.rsplit("-")[-1].partition(".")[0] for path in written) == ["a", "b"], err
+    assert {*written} <= {*traces(tmp_path)}  # a slow step may have been traced, too
 
 
 def test_snap_is_told_why_there_is_no_trace(tmp_path):

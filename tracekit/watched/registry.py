@@ -11,7 +11,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
 
@@ -19,7 +19,7 @@ from tracekit.base.atomic import put
 from tracekit.base.workspace import is_ours, state_folder
 
 _KIND = "watches"
-_ENTRY, _REQUEST, _ANSWER = "watch.json", "request.json", "answer.json"
+_ENTRY, _REQUEST, _ANSWERS = "watch.json", "request.json", "answer-*.json"
 _MOST_BYTES = 65_536  # of a file that is read
 
 
@@ -35,7 +35,7 @@ class Entry(msgspec.Struct, frozen=True):
 class Request(msgspec.Struct, frozen=True):
     """That the next steps be traced."""
 
-    token: str  # comes back in the answer
+    token: Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-z]{1,32}\Z")]  # comes back in the answer
     reason: str = "snap"
 
 
@@ -55,7 +55,7 @@ class Desk:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._request, self._answer = folder / _REQUEST, folder / _ANSWER
+        self._request = folder / _REQUEST
         self._request_path = str(self._request)
 
     @staticmethod
@@ -71,7 +71,7 @@ class Desk:
         folder = home / _name(entry.process)
         folder.mkdir(mode=0o700, exist_ok=True)
         desk = Desk(folder)
-        for path in (desk._request, desk._answer):
+        for path in (desk._request, *folder.glob(_ANSWERS)):
             path.unlink(missing_ok=True)
         put(folder / _ENTRY, msgspec.json.encode(entry))
         return desk
@@ -101,15 +101,16 @@ class Desk:
 
     def answer(self, answer: Answer) -> None:
         """Put the answer there. Raises OSError."""
-        put(self._answer, msgspec.json.encode(answer))
+        put(self._path_of(answer.token), msgspec.json.encode(answer))
 
     def answered(self, request: Request) -> Answer | None:
         """The answer to this request, which is taken away; None if there is none yet."""
-        answer = _read(self._answer, Answer)
-        if answer is None or answer.token != request.token:
+        path = self._path_of(request.token)
+        answer = _read(path, Answer)
+        if answer is None:
             return None
-        self._answer.unlink(missing_ok=True)
-        if not self.is_open:
+        path.unlink(missing_ok=True)
+        if not self.is_open and not self._has_answers():
             self.remove()
         return answer
 
@@ -127,7 +128,7 @@ class Desk:
 
     def close(self) -> None:
         """The watch is over. An answer that was not read yet stays for who asked."""
-        if os.path.exists(self._answer):
+        if self._has_answers():
             with suppress(OSError):
                 (self._folder / _ENTRY).unlink(missing_ok=True)
                 self._request.unlink(missing_ok=True)
@@ -137,6 +138,13 @@ class Desk:
     def remove(self) -> None:
         """Remove the folder."""
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _path_of(self, token: str) -> Path:
+        # Each answer has a file of its own: the next one may be there before the last is read.
+        return self._folder / _ANSWERS.replace("*", token)
+
+    def _has_answers(self) -> bool:
+        return any(self._folder.glob(_ANSWERS))
 
 
 def running() -> list[tuple[Desk, Entry]]:

@@ -53,7 +53,7 @@ def test_a_slow_step_makes_it_trace_the_next_ones(tmp_path):
     warm_up, *traced = [each.number for each in steps(tmp_path) if each.flags & Flag.TRACED]
     assert traced_steps(trace) == traced == [warm_up + at for at in (1, 2, 3)]
     if step.number < 100:  # the machine's own, of the first steps, which are judged together
-        assert step.number < warm_up <= 64
+        assert step.number < warm_up
     else:
         assert warm_up == step.number + 1
 

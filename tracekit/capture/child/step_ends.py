@@ -7,11 +7,11 @@ traced code. If several things may end a step, the highest one counts.
 
 import functools
 import gc
+import sys
 import weakref
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from enum import IntEnum
-from threading import get_ident
 from typing import Any
 
 from msgspec import Struct, field
@@ -160,21 +160,19 @@ class StepEnds:
         """Returns what puts counting around a function that steps an optimizer. Each step of torch's drives nearly
         everything out of the processor's caches; variables of a function are then read faster than attributes."""
         noted, stepped, regions = self._noted, self._stepped, self._regions.running
-        inside: set[int] = set()  # threads: another one may step an optimizer of its own meanwhile
-        calls = 0
+        running = calls = 0  # steps of all threads
 
         def counting(step: Any) -> Any:
             @functools.wraps(step)
             def counted(optimizer: Any, /, *args: Any, **kwargs: Any) -> Any:
-                nonlocal calls
-                thread = get_ident()
-                if thread in inside:
+                nonlocal running, calls
+                if running and _is_part_of_another():
                     return step(optimizer, *args, **kwargs)
-                inside.add(thread)
+                running += 1
                 try:
                     result = step(optimizer, *args, **kwargs) if args or kwargs else step(optimizer)
                 finally:
-                    inside.discard(thread)
+                    running -= 1
                 calls += 1
                 if noted is None or regions or not noted(optimizer):
                     stepped(optimizer, result)
@@ -187,6 +185,15 @@ class StepEnds:
 
         self._calls = all_calls
         return counting
+
+
+def _is_part_of_another() -> bool:
+    """Whether the caller runs within another call of the same code, which is one of the same thread."""
+    caller = sys._getframe(1)
+    frame = caller.f_back
+    while frame is not None and frame.f_code is not caller.f_code:
+        frame = frame.f_back
+    return frame is not None
 
 
 def _subclasses(kind: type[Any]) -> Iterator[type[Any]]:

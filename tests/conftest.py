@@ -15,7 +15,7 @@ from real import TRACES
 
 hypothesis.settings.register_profile(
     "default",
-    max_examples=200,
+    max_examples=150,
     deadline=None,
     suppress_health_check=[hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.data_too_large],
 )

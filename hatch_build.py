@@ -20,7 +20,7 @@ NATIVE = os.environ.get("TRACEKIT_NATIVE", "")
 # Which a wheel for the stable ABI does not suit: threads without a lock have another, and other Pythons have none.
 HAS_STABLE_ABI = sys.implementation.name == "cpython" and not sysconfig.get_config_var("Py_GIL_DISABLED")
 # The source's name, its folder.
-MODULES = {"scan": "tracekit/trace/reading/native", "loops": "tracekit/native", "levels": "tracekit/native"}
+MODULES = {"scan": "tracekit/trace/reading/native"} | dict.fromkeys(("loops", "levels", "marks"), "tracekit/native")
 if sys.platform == "linux" and sys.byteorder == "little":
     MODULES["steps"] = "tracekit/native"
 LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|#)([^)]+)\)")  # to a file, which an index does not have

@@ -100,7 +100,7 @@ def test_an_unexpected_end_leaves_whole_steps_only(tmp_path):
 
 @pytest.mark.parametrize("available", [1, 4, 8, 12, 15, 16, 30, 100])
 def test_windows_fit_into_the_steps_there_are(available):
-    cold, warmup, steady, detail = planned_windows(20, available)
+    cold, warmup, steady, marked, detail = planned_windows(20, available)
     assert 1 <= steady.steps <= 20
-    assert sum(each.steps + each.warmup for each in (cold, steady, detail) if each) + warmup == available
-    assert planned_windows(20, None)[::3] == (COLD, DETAIL)
+    assert sum(each.steps + each.warmup for each in (cold, steady, marked, detail) if each) + warmup == available
+    assert planned_windows(20, None)[::4] == (COLD, DETAIL)

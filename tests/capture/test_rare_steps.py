@@ -43,7 +43,7 @@ def test_windows_are_of_whole_periods(available, period, steady, detailed):
     assert windows.steady.steps == steady
     assert (windows.detail.steps if windows.detail else None) == detailed
     if available is not None:
-        planned = [window for window in (windows.cold, windows.steady, windows.detail) if window]
+        planned = [window for window in (windows.cold, windows.steady, windows.marked, windows.detail) if window]
         assert sum(window.steps + window.warmup for window in planned) <= available
 
 

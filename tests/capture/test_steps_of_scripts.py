@@ -133,13 +133,13 @@ def test_a_line_ends_a_step_in_every_pass(tmp_path):
     body = OPTIMIZER + f"for _ in range(steps):\n  for _ in range(2):{TRAINING}\n  done = True\n"
     path = script(tmp_path, body)
     line = (HEAD + body).splitlines().index("  done = True") + 1
-    for stage in ("measure", "profile"):
+    for stage, steps, ended in (("measure", 16, 16), ("profile", 40, None)):
         result = perform(
-            tmp_path, stage, path, is_script=True, steps=2, warmup=3, step_at=f"{path}:{line}", arguments=["16"]
+            tmp_path, stage, path, is_script=True, steps=2, warmup=3, step_at=f"{path}:{line}", arguments=[str(steps)]
         )
         assert result.outcome == "ok", result.traceback or result.error
         assert result.step == "1 mark reached, 2 micro-batches (backward passes)"
-        assert result.ended == (16 if stage == "measure" else None)
+        assert result.ended == ended
 
 
 def test_layers_that_are_trained_one_by_one_are_not_compiled_and_the_headline_says_so(tmp_path):

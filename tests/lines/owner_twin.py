@@ -1,9 +1,4 @@
-"""A slow second implementation of the owner rules, moment by moment, for a trace with stacks.
-
-It knows the calls in a lines file, but not what a frame computes without a call: `code` must be left out.
-"""
-
-from functools import cached_property
+"""A slow second implementation of the owner rules, moment by moment, for a trace with stacks."""
 
 import numpy as np
 
@@ -33,8 +28,12 @@ class Twin:
         calls = zip(lines.call_start_ns, lines.call_line, strict=True) if lines else ()
         begun = {e[2] for e in self.of_thread.get(trace.threads.main, ())}
         self.calls = sorted(((start - base, line) for start, line in calls if start - base in begun), reverse=True)
-        self.samples = list(zip((t - base for t in lines.sample_ns), lines.sample_place, strict=True)) if lines else []
-        self.places = lines.places if lines else []
+        self.marks = {}  # by track: when, and the line then
+        for mark in lines.marks if lines else ():
+            caller, line = lines.mark_places[mark.place] if mark.place >= 0 else (0, 0)
+            place = (lines.callers[caller][0], line) if mark.place >= 0 else None
+            tids = trace.tracks["tid"].to_pylist()
+            self.marks.setdefault(tids.index(str(mark.thread)), []).append((mark.ns - base, place))
         self.gpu = [e for e in self.events if roles.gpu[e[0]] and e[3] > e[2]]
         self.communication = {e[0] for e in self.gpu if roles.communication[e[0]]}
         table = attribution.segments.to_pylist()
@@ -46,6 +45,9 @@ class Twin:
     def main(self, t):
         """File and line of the user's innermost frame, and whether the main thread runs forward or backward."""
         main = self.trace.threads.main
+        if main in self.marks:
+            live = [e for e in self.of_thread[main] if e[5] == PYTHON and e[2] <= t < e[3]]
+            return self.marked(main, t), self.phase(t, live)
         live = [e for e in self.of_thread[main] if e[5] == PYTHON and e[2] <= t < e[3]]
         frames = [e for e in self.users if e[2] <= t < e[3]]
         if not frames:
@@ -54,45 +56,21 @@ class Twin:
         function = self.frames.of(frame[1]).line
         return (function.file, self.called_on(frame, t) or function.line), self.phase(t, live)
 
+    def marked(self, track, t):
+        """The line that was marked last on a thread; none before the first mark, and after the last."""
+        marks = self.marks[track]
+        if t >= marks[-1][0]:
+            return None
+        return max(((number, place) for number, (at, place) in enumerate(marks) if at <= t), default=(0, None))[1]
+
     def called_on(self, frame, t):
-        """The line of the last call that a frame has made, or that was seen since; None before the first."""
-        called = (0, 0, None)
+        """The line of the last call that a frame has made; None before the first."""
         for start, line in self.calls:
             if frame[2] < start <= t:
                 around = [e for e in self.users if e[2] < start < e[3]]
                 if max(around, key=lambda e: (e[2], -e[3])) is frame:
-                    called = (start, 0, line)
-                    break
-        return max([called, *(mark for mark in self.seen(frame) if called[0] <= mark[0] <= t)])[2]
-
-    def seen(self, frame):
-        """When a frame came to a line between calls, by the samples; those of one moment in order."""
-        order = 0
-        for _, place, top, begin, end in self.stretches:
-            if top is not frame:
-                continue
-            lines, shares = self.places[place].lines, self.places[place].shares
-            for number, line in enumerate(lines):
-                order += 1
-                yield begin + (end - begin) * sum(shares[:number]) // sum(shares), order, line
-
-    @cached_property
-    def stretches(self):
-        """The samples, each with the innermost event then, and the time of which it tells."""
-        main = [e for e in self.of_thread.get(self.trace.threads.main, ()) if e[3] > e[2]]
-        events = [e for e in main if e[5] == PYTHON or (e[5] == OPERATOR and not e[6])]
-        starts, ends = np.array([e[2:4] for e in events], np.int64).reshape(-1, 2).T
-        bounds, found = np.concatenate((starts, ends)), []
-        for t, place in self.samples:
-            live = [events[at] for at in np.flatnonzero((starts <= t) & (t < ends))]
-            if not live:
-                continue
-            low, high = bounds[bounds <= t].max(), bounds[bounds > t].min()
-            others = [other for other, _ in self.samples if low <= other < high]
-            begin = max([low, *(other for other in others if other < t)])
-            end = t if any(other > t for other in others) else high
-            found.append((t, place, max(live, key=lambda e: (e[2], -e[3])), begin, end))
-        return found
+                    return line
+        return None
 
     def phase(self, t, live):
         around = [e for e in self.of_thread[self.trace.threads.main] if e[6] and e[2] <= t < e[3]]
@@ -125,6 +103,11 @@ class Twin:
         live = [e for e in nodes if e[2] <= t < e[3]]
         if not live:
             return self.main(t)
+        if track in self.marks:  # code of the user's that runs in a node
+            outermost = min(live, key=lambda e: (e[2], -e[3]))
+            called = self.marked(track, outermost[2]) if track == self.trace.threads.main else None
+            if (own := self.marked(track, t)) not in (None, called):
+                return own, "backward"
         node = max(live, key=lambda e: (e[2], -e[3]))
         while (forward := self.forward(node)) is None:
             before = [e for e in nodes if (e[2], -e[3]) < (node[2], -node[3])]

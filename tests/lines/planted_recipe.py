@@ -32,7 +32,7 @@ class Curve(torch.nn.Module):
 
 def looping(values):
     most = 0
-    for number in range(30_000):
+    for number in range(30_000):  # loop, head
         most = max(most, number, *values)  # loop
     return most
 

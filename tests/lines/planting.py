@@ -46,7 +46,7 @@ class Planted(NamedTuple):
         stretch = f"{name}, backward" if backward else name
         took = np.array([step[stretch] for step in self.truth])
         if name not in LAYERS:
-            self._is_close(self.costs([name]) / took, stretch)
+            self._is_close(self.costs([name, *(["loop, head"] if name == "loop" else [])]) / took, stretch)
             return
         computes = self.costs([name], backward=backward)
         around = self.costs([f"{name}, defined"], backward=backward)

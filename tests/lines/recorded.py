@@ -9,7 +9,7 @@ from tracekit.engine.buckets import KEYS
 from tracekit.run import Requested, Run, Traces, Variant, now
 from tracekit.run import write as write_run
 from tracekit.vocabulary import lines_file
-from tracekit.vocabulary.lines_file import Code, Function, LinesFile
+from tracekit.vocabulary.lines_file import Code, Function, LinesFile, Mark
 
 SOURCE = """\
 def work(x):
@@ -36,12 +36,16 @@ def recorded(path):
         call("<built-in function fast>", 80, 100),
         op("aten::relu", 85, 95),
     )
-    code = [Code(FILE, 1, "work", [2, 3, 4], ["call", "+", "call"])]
-    return with_lines(trace, {10: 2, 80: 4}, code=code, sources={FILE: SOURCE})
+    code = [Code(FILE, 1, "work", [2, 3, 4])]
+    marks = {0: 1, 10: 2, 60: 3, 80: 4, 100: 0}
+    return with_lines(trace, {10: 2, 80: 4}, marks, code=code, sources={FILE: SOURCE})
 
 
-def with_lines(trace, calls, **more):
-    """A trace with the lines file of `work`: the line of each call that it makes, by the µs at which it starts."""
+def with_lines(trace, calls, marks=(), *, thread=1, estimated=(), **more):
+    """A trace with the lines file of `work`: the line of each call that it makes, by the µs at which it starts, and the
+    line that runs from each mark on; 0 is none."""
+    numbers = sorted({line for line in dict(marks).values() if line})
+    places = {line: place for place, line in enumerate(numbers)}
     lines = LinesFile(
         schema=lines_file.SCHEMA,
         functions=[Function("mine.py(1): work", FILE, 1, "work", "user")],
@@ -49,6 +53,8 @@ def with_lines(trace, calls, **more):
         call_start_ns=[1000 * start for start in calls],
         call_caller=[0] * len(calls),
         call_line=[*calls.values()],
+        mark_places=[(0, line) for line in numbers],
+        marks=[Mark(1000 * at, places.get(line, -1), thread, int(at in estimated)) for at, line in dict(marks).items()],
         **more,
     )
     lines_file.lines_path(trace).write_bytes(gzip.compress(msgspec.json.encode(lines)))
@@ -71,6 +77,15 @@ def recorded_run(detail, *more):
     written = Run(created=now(), tracekit="0", recipe="mine", script="mine.py", variants=[variant])
     write_run(written, folder / "run.json")
     return folder / "run.json"
+
+
+def of_lines(ownership):
+    """What each line costs in all steps, in µs."""
+    costs, total = ownership.costs["wall"], {}
+    for owner, ns in zip(costs.owner.tolist(), costs.ns.tolist(), strict=True):
+        for line in ownership.owners.group_of(owner):
+            total[line.line] = total.get(line.line, 0) + ns / 1000
+    return total
 
 
 def costs_of(ownership, bucket):

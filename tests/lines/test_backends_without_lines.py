@@ -2,8 +2,7 @@
 
 from small import event, op, step, write
 
-from tests.lines.recorded import call, with_lines
-from tests.lines.test_lines_between_calls import of_lines
+from tests.lines.recorded import call, of_lines, with_lines
 from tracekit.engine import attribute
 from tracekit.lines.ownership import Ownership
 from tracekit.profile import open_subject

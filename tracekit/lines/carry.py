@@ -1,14 +1,14 @@
 """Who owns each moment of a steady step? Taken from a detailed step that does the same work.
 
 The operators and annotations of both are matched; where a matched one starts or ends, both are at the same point of the
-work: these moments are anchors. Between two of them, time passes as in the detailed step, less what recording its calls
-cost: each recorded call and return is taken to cost the same, so much that the rest is as long as in the steady step.
-Python code between calls is slower while calls are recorded; where it was seen, it gives way first.
+work: these moments are anchors. Several detailed steps may do the same: what lies between two anchors is read from the
+one in which that took most nearly as long. Between two of them, time passes as in the detailed step, less what
+recording its calls cost: each recorded call and return is taken to cost the same, so much that the rest is as long as
+in the steady step.
 """
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracekit.base.intervals import NO_INTS, Bools, Ints, Rows, StepFunction, count_up_to, distinct, occurring
@@ -20,7 +20,6 @@ from tracekit.trace.roles import OPERATOR, PYTHON, STEP
 Floats = NDArray[np.float64]
 _STEPS = 12  # of Newton's method
 _LEAST_SHARE = 0.02  # of the time passed that always remains, whatever recording a call cost
-_MOST_SLOWED = 3.0  # times: Python 3.11 takes 1.3 to 1.7 times as long, and looking up lines adds to it
 
 
 class Carried(Struct, frozen=True):
@@ -50,22 +49,27 @@ class _Pair(Struct, frozen=True):
     detailed: Ints
 
 
-def carried(steady: Trace, detailed: Trace, owners: StepFunction, sampled: Ints) -> Carried:
-    """Read each step of one trace from a step of the other, in which Python code between calls was seen at some
-    moments."""
+def carried(steady: Trace, detailed: Trace, owners: StepFunction) -> Carried:
+    """Read each step of one trace from a step of the other, given the owners of its main thread."""
     names: dict[tuple[str, int], int] = {}
     detailed_steps = _steps(detailed, names, detailed.threads.main)
     steady_steps = _steps(steady, names, steady.threads.main)
-    pairs = _pairs(steady_steps, detailed_steps)
+    candidates = _candidates(steady_steps, detailed_steps)
     calls = on_thread(detailed, detailed.threads.main, detailed.roles.kind == PYTHON)
     moments = np.sort(np.concatenate((detailed.ts_ns[calls], detailed.end_ns[calls])))
     # Each detailed step is cut once, however many steady steps are read from it.
-    anchors = {pair.detailed.tobytes(): pair.detailed for pair in pairs}
-    cut_steps = {key: CutStep.of(moments, anchor, sampled) for key, anchor in anchors.items()}
-    pieces = [_read(pair, owners, Clock.of(cut_steps[pair.detailed.tobytes()], pair.steady)) for pair in pairs]
+    anchors = {pair.detailed.tobytes(): pair.detailed for pairs in candidates for pair in pairs}
+    cut_steps = {key: CutStep.of(moments, anchor) for key, anchor in anchors.items()}
+    pieces = []
     rows = np.full(len(steady.ts_ns), -1, np.int64)
-    for pair in pairs:
-        rows[pair.rows[0]] = pair.rows[1]
+    for pairs in candidates:
+        apart_ns = np.array([np.abs(np.diff(pair.steady) - np.diff(pair.detailed)) for pair in pairs])
+        nearest = np.where(np.diff(pairs[0].steady) > 0, apart_ns.argmin(axis=0), -1)
+        for number, pair in enumerate(pairs):
+            clock = Clock.of(cut_steps[pair.detailed.tobytes()], pair.steady)
+            pieces.append(_read(pair, owners, clock, nearest == number))
+        steady_rows, detailed_rows = pairs[int(apart_ns.sum(axis=1).argmin())].rows
+        rows[steady_rows] = detailed_rows
     # The stretches of all steps, one step after the other; of several at one moment, the last.
     nothing = NO_INTS
     edges, values, shared = (np.concatenate(column) for column in zip(*pieces, (nothing,) * 3, strict=True))
@@ -87,8 +91,8 @@ def of_other_threads(steady: Trace, detailed: Trace) -> Ints:
     for track, detailed_track in zip(steady.threads.helpers, detailed.threads.helpers, strict=False):
         names: dict[tuple[str, int], int] = {}
         detailed_steps = _steps(detailed, names, detailed_track)
-        for pair in _pairs(_steps(steady, names, track), detailed_steps):
-            rows[pair.rows[0]] = pair.rows[1]
+        for pairs in _candidates(_steps(steady, names, track), detailed_steps):
+            rows[pairs[0].rows[0]] = pairs[0].rows[1]
     return rows
 
 
@@ -110,29 +114,26 @@ def _steps(trace: Trace, names: dict[tuple[str, int], int], track: int | None) -
     return of_steps
 
 
-def _pairs(steady: list[_Step], detailed: list[_Step]) -> list[_Pair]:
-    """For each step, an equal one (of several, in turn), else the one with the most tokens matched."""
+def _candidates(steady: list[_Step], detailed: list[_Step]) -> list[list[_Pair]]:
+    """For each step all equal ones, else the one with the most tokens matched."""
     if not detailed:
         return []
     equal: dict[bytes, list[_Step]] = {}
     for step in detailed:
         equal.setdefault(step.tokens.tobytes(), []).append(step)
     best: dict[bytes, tuple[_Step, Ints, Ints]] = {}
-    turns: dict[bytes, int] = {}
-    pairs = []
+    candidates = []
     for step in steady:
         key = step.tokens.tobytes()
         if key in equal:
-            equal_step = equal[key][turns.get(key, 0) % len(equal[key])]
-            turns[key] = turns.get(key, 0) + 1
             all_tokens = np.arange(len(step.tokens))
-            pairs.append(_pair(step, equal_step, all_tokens, all_tokens))
+            candidates.append([_pair(step, equal_step, all_tokens, all_tokens) for equal_step in equal[key]])
             continue
         if key not in best:
-            candidates = ((candidate, *matched(step.tokens, candidate.tokens)) for candidate in detailed)
-            best[key] = max(candidates, key=lambda match: len(match[1]))
-        pairs.append(_pair(step, *best[key]))
-    return pairs
+            matches = ((candidate, *matched(step.tokens, candidate.tokens)) for candidate in detailed)
+            best[key] = max(matches, key=lambda match: len(match[1]))
+        candidates.append([_pair(step, *best[key])])
+    return candidates
 
 
 def _pair(step: _Step, detailed_step: _Step, steady_rows: Ints, detailed_rows: Ints) -> _Pair:
@@ -153,23 +154,15 @@ class CutStep(Struct, frozen=True):
     passed: Floats  # between a point and the next, ns
     calls: Ints  # recorded calls and returns at the point that it begins with
     gap: Rows  # the anchors that it is between
-    plain: Bools  # whether long Python code without a call ran between a point and the next
 
     @staticmethod
-    def of(moments: Ints, anchors: Ints, sampled: Ints) -> "CutStep":
-        """The step between the first anchor and the last, given all calls and returns of the recording, and moments at
-        which code between calls was seen."""
+    def of(moments: Ints, anchors: Ints) -> "CutStep":
+        """The step between the first anchor and the last, given all calls and returns of the recording."""
         first, last = np.searchsorted(moments, (anchors[0], anchors[-1]))
         inside = moments[first:last]
         points = distinct(np.concatenate((inside, anchors)))
-        bounds = np.searchsorted(inside, points)
-        return CutStep(
-            points,
-            np.diff(points).astype(np.float64),
-            np.diff(bounds),
-            count_up_to(anchors, points[:-1]) - 1,
-            np.searchsorted(sampled, points[:-1]) < np.searchsorted(sampled, points[1:]),
-        )
+        calls = np.diff(np.searchsorted(inside, points))
+        return CutStep(points, np.diff(points).astype(np.float64), calls, count_up_to(anchors, points[:-1]) - 1)
 
 
 class Clock(Struct, frozen=True):
@@ -186,7 +179,6 @@ class Clock(Struct, frozen=True):
     def of(step: CutStep, steady: Ints) -> "Clock":
         """The clock, given the anchors in the steady step."""
         between = np.diff(steady).astype(np.float64)
-        step = _without_slower_python(step, between)
         cost = _cost_of_recording(step, between)
         net = _left(step.passed, step.calls, cost[step.gap])
         return Clock(step.points, np.concatenate(([0.0], np.cumsum(net))))
@@ -200,14 +192,15 @@ class Clock(Struct, frozen=True):
         return reading
 
 
-def _read(pair: _Pair, owners: StepFunction, clock: Clock) -> tuple[Ints, Ints, Ints]:
-    """Starts, owners and whether they are divided, of the stretches of a steady step; its end has no owner."""
+def _read(pair: _Pair, owners: StepFunction, clock: Clock, chosen: Bools) -> tuple[Ints, Ints, Ints]:
+    """Starts, owners and whether they are divided, of the stretches between the chosen anchors of a steady step; its
+    end has no owner."""
     steady, detailed = pair.steady, pair.detailed
     low, high = np.searchsorted(owners.edges, (detailed[0], detailed[-1]), side="right")
     changes = owners.edges[low:high]
     changes = changes[changes < detailed[-1]]
     gap = np.searchsorted(detailed, changes, side="right") - 1
-    is_inside = (steady[gap + 1] > steady[gap]) & (changes > detailed[gap])
+    is_inside = chosen[gap] & (steady[gap + 1] > steady[gap]) & (changes > detailed[gap])
     changes, gap = changes[is_inside], gap[is_inside]
     at_anchors, at = clock.read(detailed), clock.read(changes)
     first, last = at_anchors[gap], at_anchors[gap + 1]
@@ -215,33 +208,15 @@ def _read(pair: _Pair, owners: StepFunction, clock: Clock) -> tuple[Ints, Ints, 
     moved = steady[gap] + np.rint(share * (steady[gap + 1] - steady[gap])).astype(np.int64)
     shared = np.zeros(len(steady), np.int64)
     shared[gap] = 1
-    starts = np.concatenate((steady, moved))
-    value = np.concatenate((owners.at(detailed), owners.at(changes)))
-    value[len(steady) - 1] = 0
-    divided = np.concatenate((shared, np.ones(len(moved), np.int64)))
-    order = np.lexsort((np.concatenate((detailed, changes)), np.concatenate((np.arange(len(steady)), gap)), starts))
+    begins = np.append(chosen, True)  # the last anchor ends the step
+    starts = np.concatenate((steady[begins], moved))
+    value = np.concatenate((np.append(owners.at(detailed[:-1]), 0)[begins], owners.at(changes)))
+    divided = np.concatenate((shared[begins], np.ones(len(moved), np.int64)))
+    place = np.concatenate((np.arange(len(steady))[begins], gap))
+    order = np.lexsort((np.concatenate((detailed[begins], changes)), place, starts))
     starts, value, divided = starts[order], value[order], divided[order]
     ends = np.append(starts[1:] > starts[:-1], True)  # of several at one moment, the last
     return starts[ends], value[ends], divided[ends]
-
-
-def _without_slower_python(step: CutStep, steady: Floats) -> CutStep:
-    """The step with Python code between calls as fast as in the steady step.
-
-    While a function that records calls is set, some versions of Python run all code more slowly. A gap that has such
-    code cannot tell that from what its calls cost, so their cost is that of calls in other gaps.
-    """
-    if not step.plain.any():
-        return step
-    mixed = np.bincount(step.gap, step.plain, len(steady)) > 0
-    elsewhere = _cost_of_recording(step, steady)[~mixed & (np.bincount(step.gap, step.calls, len(steady)) > 0)]
-    cost = float(np.median(elsewhere)) if len(elsewhere) else 0.0
-    rest = np.bincount(
-        step.gap, np.where(step.plain, 0.0, _left(step.passed, step.calls, np.full(len(step.gap), cost))), len(steady)
-    )
-    plain = np.bincount(step.gap, np.where(step.plain, step.passed, 0.0), len(steady))
-    share = np.clip((steady - rest) / np.where(mixed, plain, 1.0), 1 / _MOST_SLOWED, 1.0)
-    return replace(step, passed=np.where(step.plain, step.passed * share[step.gap], step.passed))
 
 
 def _left(passed: Floats, calls: Ints, cost: Floats) -> Floats:

@@ -86,7 +86,7 @@ def known_means(ownership: Ownership, counted: dict[str, Bools]) -> OwnerMeans:
     def name() -> str:
         """It holds everything that the means depend on, wherever they are stored."""
         path = ownership.detail or trace.path
-        states = [file_state(file) for file in (trace.path, path, lines_path(path))]
+        states = [file_state(file) for file in (trace.path, lines_path(trace.path), path, lines_path(path))]
         steps = [column.tobytes() for column in (trace.steps.issued, trace.steps.returned, *counted.values())]
         causes = states, sorted(ownership.mine), ownership.graphs, [*counted], steps
         return result_name("lines", __name__, causes=causes)
@@ -121,7 +121,7 @@ def _entry_of(ownership: Ownership) -> Entry | None:
 
 def owner_means(ownership: Ownership, counted: dict[str, Bools]) -> OwnerMeans:
     """The means over the counted steps of each view; a view without counted steps has none."""
-    if ownership.recording is None:
+    if ownership.reason is not None:
         return OwnerMeans(reason=ownership.reason)
     means = []
     for view, costs in ownership.costs.items():
@@ -137,7 +137,7 @@ def owner_means(ownership: Ownership, counted: dict[str, Bools]) -> OwnerMeans:
         for key, total, estimated in zip(keys.tolist(), ns.tolist(), shared.tolist(), strict=True):
             owner, bucket = divmod(key, len(KEYS))
             means.append(OwnerMean(owner, view, KEYS[bucket], total / steps, estimated / steps))
-    owners, lines = ownership.owners, ownership.recording.lines
+    owners, lines = ownership.owners, ownership.source_lines
     codes = lines.code if lines is not None else []
     return OwnerMeans(
         owners=[
@@ -153,5 +153,5 @@ def owner_means(ownership: Ownership, counted: dict[str, Bools]) -> OwnerMeans:
         calls_without_lines=ownership.compiled.without_lines,
         by_code_calls=ownership.compiled.by_code,
         keeps_no_lines=len(ownership.regions_without_lines) > 0,
-        unproven=sorted(ownership.recording.frames.unproven),
+        unproven=ownership.unproven,
     )

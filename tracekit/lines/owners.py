@@ -108,6 +108,14 @@ class Owners(Struct):
         """Numbers of owners that are like these but for their group of lines."""
         return self._changed(owners, lambda numbers: numbers._replace(group=group))
 
+    def with_groups(self, owners: Ints, groups: Ints) -> Ints:
+        """Numbers of owners that are like these, but each with another group of lines."""
+        distinct, index = occurring(owners * len(self.groups) + groups)
+        pairs = (divmod(pair, len(self.groups)) for pair in distinct.tolist())
+        numbers = np.array([self.owner(*self.rows[owner]._replace(group=group)) for owner, group in pairs], np.int64)
+        owners_of_pairs: Ints = numbers[index]
+        return owners_of_pairs
+
     def _changed(self, owners: Ints, change: Callable[[OwnerNumbers], OwnerNumbers]) -> Ints:
         distinct, index = occurring(owners)
         numbers = np.array([self.owner(*change(self.rows[owner])) for owner in distinct.tolist()], np.int64)

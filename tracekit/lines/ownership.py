@@ -1,6 +1,11 @@
-"""All of it together: the owners of a variant's steady trace, and what each costs."""
+"""All of it together: the owners of a variant's steady trace, and what each costs.
+
+Lines are those that the interpreter marked in the trace itself. The recording with stacks tells the rest – libraries,
+modules, phases –, and the lines of a trace without marks.
+"""
 
 from collections.abc import Collection
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +19,7 @@ from tracekit.errors import TracekitError
 from tracekit.lines.owners import Owners
 from tracekit.trace import Trace
 from tracekit.vocabulary import lines_file
-from tracekit.vocabulary.lines_file import Graph
+from tracekit.vocabulary.lines_file import Graph, LinesFile
 
 # Modules that work with a recording are imported only if there is one: a report of a bare trace starts without them.
 if TYPE_CHECKING:
@@ -22,12 +27,15 @@ if TYPE_CHECKING:
     from tracekit.lines.carry import Carried
     from tracekit.lines.compiled import Compiled
     from tracekit.lines.main_thread import Recording
+    from tracekit.lines.marked import MarkedLines
     from tracekit.lines.spans import Spans
     from tracekit.lines.threads import Thread
 
 MOST_EVENTS = 2_000_000  # of a bare trace in a report: owners need all of it in memory; `tracekit lines` has no limit
 _NEVER = StepFunction(NO_INTS, NO_INTS, 0)
-_NO_STACKS = "the trace holds no Python stacks, and there is no recording with stacks beside it"
+_NO_STACKS = (
+    "the trace holds no Python stacks, and there are neither marks of lines nor a recording with stacks beside it"
+)
 
 
 class Ownership(Struct, frozen=True, dict=True):
@@ -65,7 +73,40 @@ class Ownership(Struct, frozen=True, dict=True):
     @property
     def reason(self) -> str | None:
         """Why nothing is known."""
-        return self._read if isinstance(self._read, str) else None
+        return self._read if isinstance(self._read, str) and not self.marked else None
+
+    @cached_property
+    def source_lines(self) -> LinesFile | None:
+        """What is known about lines: beside the trace itself, or else beside the recording."""
+        return self._own_lines or (self.recording.lines if self.recording is not None else None)
+
+    @cached_property
+    def _own_lines(self) -> LinesFile | None:
+        return lines_file.read(self.attribution.trace.path)
+
+    @cached_property
+    def marked(self) -> "dict[int, MarkedLines]":
+        """The lines that were marked in the trace itself, by thread."""
+        from tracekit.lines.marked import marked_lines
+
+        trace = self.attribution.trace
+        marked = marked_lines(trace, self._own_lines, self.owners)
+        if (path := lines_file.marked_path(trace.path)).is_file() and not marked:
+            with suppress(TracekitError):
+                marked = self._carried_marks(Trace.load(path).as_told())
+        return marked
+
+    def _carried_marks(self, others: Trace) -> "dict[int, MarkedLines]":
+        """The lines that were marked in other steps, read as if they had been marked in these."""
+        from tracekit.lines.carry import carried
+        from tracekit.lines.marked import MarkedLines, marked_lines
+
+        main, trace = others.threads.main, self.attribution.trace
+        marks = marked_lines(others, lines_file.read(others.path), self.owners).get(-1 if main is None else main)
+        if marks is None or trace.threads.main is None:
+            return {}
+        read = carried(trace, others, marks.groups)
+        return {trace.threads.main: MarkedLines(read.owners, read.divided)}
 
     @cached_property
     def owners(self) -> Owners:
@@ -78,10 +119,8 @@ class Ownership(Struct, frozen=True, dict=True):
         if self.recording is None or self.recording.trace is self.attribution.trace:
             return None
         from tracekit.lines.carry import carried
-        from tracekit.lines.main_thread import samples
 
-        seen = samples(self.recording.trace, self.recording.lines)
-        return carried(self.attribution.trace, self.recording.trace, self._recorded_owners, seen.at)
+        return carried(self.attribution.trace, self.recording.trace, self._recorded_owners)
 
     @cached_property
     def _recorded_owners(self) -> StepFunction:
@@ -104,11 +143,14 @@ class Ownership(Struct, frozen=True, dict=True):
         from tracekit.lines.compiled import nameless_regions
         from tracekit.lines.spans import Spans
 
-        assert self.recording is not None
-        trace, lines = self.recording.trace, self.recording.lines
-        if lines is None or lines.graphs or self.graphs:
-            return Spans.of(trace, NO_INTS)
-        return nameless_regions(trace)
+        if self.recording is None or self.recording.lines is None or self.recording.lines.graphs or self.graphs:
+            return Spans.of(self.attribution.trace, NO_INTS)
+        return nameless_regions(self.recording.trace)
+
+    @property
+    def unproven(self) -> list[str]:
+        """Packages that may be the user's: nothing in the recording says."""
+        return sorted(self.recording.frames.unproven) if self.recording is not None else []
 
     def rows_in_recording(self, rows: Ints) -> Ints:
         """For each of these events, the row of the event in the recording that it was matched with; −1 for none."""
@@ -131,11 +173,13 @@ class Ownership(Struct, frozen=True, dict=True):
         """The main thread, as the recording has it."""
         from tracekit.lines.threads import Thread
 
-        if self.recording is None:
-            return Thread(_NEVER, _NEVER)
+        main = Thread(_NEVER, _NEVER)
         if self.carried is not None:
-            return Thread(self.carried.owners, self.carried.divided)
-        return Thread(self._recorded_owners, _NEVER)
+            main = Thread(self.carried.owners, self.carried.divided)
+        elif self.recording is not None:
+            main = Thread(self._recorded_owners, _NEVER)
+        marks = self.marked.get(self.attribution.trace.threads.main or 0)
+        return main if marks is None else main.of_lines(marks, self.owners)
 
     @cached_property
     def threads(self) -> "dict[int, Thread]":
@@ -153,7 +197,7 @@ class Ownership(Struct, frozen=True, dict=True):
         detailed = None
         if self.carried is not None and self.recording is not None:
             detailed = DetailedTrace(self.recording.trace, self._recorded_owners, self.carried.detailed)
-        by_track = threads(trace, self.main, self.owners, detailed)
+        by_track = threads(trace, self.main, self.owners, detailed, self.marked)
         return compiled(trace, self.launch, by_track, graph_calls(lines, self.graphs), self.owners)
 
     @cached_property
@@ -179,7 +223,7 @@ class Ownership(Struct, frozen=True, dict=True):
         Events of threads that do not drive the training, events outside the steps, and −1 have no owner.
         """
         trace = self.attribution.trace
-        if not len(rows) or self.recording is None:
+        if not len(rows) or self.reason is not None:
             return np.zeros(len(rows), np.int64)
         from tracekit.lines.threads import owners_at
 
@@ -192,7 +236,7 @@ class Ownership(Struct, frozen=True, dict=True):
 
     def at(self, track: Ints, moments: Ints) -> Ints:
         """The owner of a thread at each moment; none for a thread that does not drive the training."""
-        if self.recording is None or not self.threads:
+        if self.reason is not None or not self.threads:
             return np.zeros(len(track), np.int64)
         from tracekit.lines.threads import owners_at
 
@@ -202,7 +246,7 @@ class Ownership(Struct, frozen=True, dict=True):
     def of_buffers(self, track: Ints, moments: Ints) -> Ints:
         """The owner of memory that a thread allocates at each moment: of a compiled graph, the lines that it is for."""
         owners = self.at(track, moments)
-        for thread, fills in self.compiled.fills.items() if self.recording is not None and self.threads else ():
+        for thread, fills in self.compiled.fills.items() if self.reason is None and self.threads else ():
             mask = track == thread
             owners[mask] = fills.of_buffers(moments[mask], owners[mask])
         return owners

@@ -5,12 +5,14 @@ compute, these operators have numbers, and the nodes of a later pass have the sa
 little about either: each belongs to the line that calls it, as a clock around that line would tell.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 import numpy as np
 from msgspec import Struct
 
 from tracekit.base.intervals import NO_INTS, Bools, Ints, Rows, StepFunction
+from tracekit.lines.marked import MarkedLines
 from tracekit.lines.owners import BACKWARD, DOUBLE_BACKWARD, INNER_BACKWARD, Owners
 from tracekit.lines.spans import Spans, compressed, merged, on_thread
 from tracekit.trace import Trace
@@ -31,6 +33,24 @@ class Thread(Struct, frozen=True):
         edges, (which, below, shared) = merged([spans.innermost, self.owners, self.divided])
         value = np.where(which >= 0, owner[which], below)
         return Thread(compressed(edges, value), compressed(edges, np.where(which >= 0, int(estimated), shared)))
+
+    def of_lines(self, marks: MarkedLines, owners: Owners) -> "Thread":
+        """The same thread with the lines that were marked; they are estimates only in loops."""
+        edges, (owner, group, estimated) = merged([self.owners, marks.groups, marks.estimated])
+        value = owners.with_groups(np.maximum(owner, 0), group)
+        return Thread(compressed(edges, value), compressed(edges, np.maximum(estimated, 0)))
+
+    def of_own_code(self, nodes: Spans, marks: MarkedLines, owners: Owners, *, is_main: bool) -> "Thread":
+        """The same thread, where marks show that the user's code runs inside of a node: on the main thread, another
+        line than the one that called `backward`; on a helper, any line."""
+        if not len(nodes):
+            return self
+        outermost = nodes.chosen(nodes.depth == 0)
+        called = marks.groups.at(outermost.starts) if is_main else np.zeros(len(outermost), np.int64)
+        edges, (node, owner, group, shared) = merged([outermost.innermost, self.owners, marks.groups, self.divided])
+        is_own = (node >= 0) & (group > 0) & (group != called[node])
+        value = np.where(is_own, owners.with_groups(np.maximum(owner, 0), np.maximum(group, 0)), owner)
+        return Thread(compressed(edges, value), compressed(edges, shared))
 
 
 class DetailedTrace(Struct, frozen=True):
@@ -59,8 +79,15 @@ class DetailedTrace(Struct, frozen=True):
         return np.where(is_known, self.owners.at(self.trace.ts_ns[forward[last]]), -1)
 
 
-def threads(trace: Trace, main: Thread, owners: Owners, detailed: DetailedTrace | None = None) -> dict[int, Thread]:
-    """Every driving thread by its track. Outside of nodes, a helper has the owner of the main thread."""
+def threads(
+    trace: Trace,
+    main: Thread,
+    owners: Owners,
+    detailed: DetailedTrace | None = None,
+    marked: Mapping[int, MarkedLines] = MappingProxyType({}),
+) -> dict[int, Thread]:
+    """Every driving thread by its track. Outside of nodes, a helper has the owner of the main thread; code of the
+    user's that runs in a node, such as a hook, owns its time."""
     if trace.threads.main is None:
         return {}
     forward = _forward_operators(trace)
@@ -68,12 +95,14 @@ def threads(trace: Trace, main: Thread, owners: Owners, detailed: DetailedTrace 
     of_passes = main.owners.at(passes.starts)  # the lines that call them
     for phase in (INNER_BACKWARD, DOUBLE_BACKWARD):
         of_passes = np.where(phases == phase, owners.in_phase(of_passes, phase), of_passes)
-    return {
-        track: main.overlaid(*_nodes(trace, track, main, forward, owners, detailed=detailed)).overlaid(
-            passes, of_passes
-        )
-        for track in trace.threads.driving
-    }
+    by_track = {}
+    for track in trace.threads.driving:
+        nodes, of_nodes = _nodes(trace, track, main, forward, owners, detailed=detailed)
+        thread = main.overlaid(nodes, of_nodes).overlaid(passes, of_passes)
+        if track in marked:
+            thread = thread.of_own_code(nodes, marked[track], owners, is_main=track == trace.threads.main)
+        by_track[track] = thread
+    return by_track
 
 
 def owners_at(threads: dict[int, Thread], track: Ints | Rows, moment: Ints) -> tuple[Ints, Bools]:

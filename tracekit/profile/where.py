@@ -108,7 +108,7 @@ def lines_of_buckets(profile: Profile, *buckets: str) -> list[tuple[Group, float
 def lines_of_time(profile: Profile, view: str, start: int, end: int) -> Group:
     """The lines that own most of the time from `start` to `end`; empty without a recording with stacks."""
     ownership = profile.ownership
-    if ownership.recording is None or (blame := ownership.blame.get(view)) is None:
+    if ownership.reason is not None or (blame := ownership.blame.get(view)) is None:
         return ()
     overlap = slice(int(np.searchsorted(blame.edges, start, side="right")) - 1, int(np.searchsorted(blame.edges, end)))
     lasts = np.diff(np.append(np.maximum(blame.edges[overlap], start), end))

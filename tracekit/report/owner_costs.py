@@ -22,6 +22,7 @@ from tracekit.lines.ownership import MOST_EVENTS
 from tracekit.profile import Profile
 from tracekit.report.model import Report
 from tracekit.trace.schema import Role, column
+from tracekit.vocabulary.lines_file import lines_path
 
 Key = TypeVar("Key")
 _PHASES = (("forward", ("forward", "eval")), ("backward", ("backward", "inner backward", "double backward")))
@@ -212,7 +213,7 @@ def owners_by_variant(report: Report) -> list[VariantOwners]:
 def _has_owners(profile: Profile) -> bool:
     if profile.trace.has_stacks:
         return profile.variant is not None or len(profile.trace.ts_ns) <= MOST_EVENTS
-    return profile.detail_path is not None
+    return profile.detail_path is not None or lines_path(profile.trace.path).is_file()
 
 
 def rows(costs: Iterable[Mapping[Group, float]]) -> dict[Group, Row]:

@@ -1,8 +1,8 @@
-"""The lines file: which lines the profiler's event tree and samples saw, and which the compiler's kernels come
-from.
+"""The lines file: which line of the user's ran when, as the interpreter and the profiler's event tree tell it, and
+which lines the compiler's kernels come from.
 
-It is beside a trace with stacks, `detail.lines.json.gz` beside `detail.json.gz`: columns in JSON, compressed. Times
-are unix ns on the trace's clock: `baseTimeNanoseconds + ts`.
+It is beside a trace, `steady.lines.json.gz` beside `steady.json.gz`: columns in JSON, compressed. Times are unix ns on
+the trace's clock: `baseTimeNanoseconds + ts`.
 """
 
 import gzip
@@ -35,13 +35,13 @@ class Function(NamedTuple):
 
 
 class Code(NamedTuple):
-    """What a function computes, in the order of its bytecode; "call" stands for a call."""
+    """The lines of a function."""
 
     file: str
     line: _Number  # of its `def`, or of its first decorator
     function: str
     lines: Annotated[list[_Number], msgspec.Meta(min_length=1)]
-    kinds: list[str]
+    kinds: tuple[str, ...] = ()  # what earlier versions stored of each
 
 
 class Graph(NamedTuple):
@@ -54,16 +54,17 @@ class Graph(NamedTuple):
     by_code: bool = False  # without stacks, the lines come from comments in the generated code, less precisely
 
 
-class Place(NamedTuple):
-    """Where a frame of the user's was when it was looked up: a line, or the lines of a loop with their shares."""
+class Mark(NamedTuple):
+    """From that moment on, a line of the user's runs on a thread."""
 
-    caller: _Number
-    lines: Annotated[list[_Number], msgspec.Meta(min_length=1)]
-    shares: list[Annotated[int, msgspec.Meta(ge=1, le=1 << 31)]]
+    ns: _Moment
+    place: Annotated[int, msgspec.Meta(ge=-1, le=1 << 31)]  # the row of it; −1 for none of the user's
+    thread: _Number  # as the system numbers it
+    is_estimated: Annotated[int, msgspec.Meta(ge=0, le=1)] = 0  # a share of a loop whose lines were not told apart
 
 
 class LinesFile(msgspec.Struct, frozen=True, kw_only=True):
-    """The calls of the user's functions, one row each in order of time, and what the columns refer to."""
+    """Marks and the calls of the user's functions, one row each in order of time, and what the columns refer to."""
 
     schema: str
     python: str = ""
@@ -72,9 +73,8 @@ class LinesFile(msgspec.Struct, frozen=True, kw_only=True):
     call_start_ns: list[_Moment] = []
     call_caller: list[_Number] = []  # the row of its caller
     call_line: list[_Number] = []
-    places: list[Place] = []
-    sample_ns: list[_Moment] = []  # moments at which the main thread was looked up in a frame of the user's
-    sample_place: list[_Number] = []
+    mark_places: list[tuple[_Number, _Number]] = []  # the row of a caller, and a line; 0 is the whole function
+    marks: list[Mark] = []  # empty: the interpreter was not asked
     code: list[Code] = []
     sources: dict[str, str] = {}  # contents of the user's files at capture
     graphs: list[Graph] = []
@@ -83,10 +83,19 @@ class LinesFile(msgspec.Struct, frozen=True, kw_only=True):
 
 def lines_path(trace: Path) -> Path:
     """The path of a trace's lines file."""
-    for ending in _ENDINGS:
-        if trace.name.endswith(ending):
-            return trace.with_name(f"{trace.name.removesuffix(ending)}.lines.json.gz")
-    return trace.with_name(f"{trace.name}.lines.json.gz")
+    return trace.with_name(f"{_parts(trace)[0]}.lines.json.gz")
+
+
+def marked_path(trace: Path) -> Path:
+    """The path of a trace of other steps of the same training, whose lines are marked: marking them slows steps down
+    where the interpreter cannot be asked about the user's code alone (before Python 3.12)."""
+    stem, ending = _parts(trace)
+    return trace.with_name(f"{stem}.marked{ending}")
+
+
+def _parts(trace: Path) -> tuple[str, str]:
+    ending = next((end for end in _ENDINGS if trace.name.endswith(end)), "")
+    return trace.name.removesuffix(ending), ending
 
 
 def read(trace: Path) -> LinesFile | None:
@@ -108,10 +117,8 @@ def _fits(lines: LinesFile) -> bool:
     length = len(lines.call_start_ns)
     if not length == len(lines.call_caller) == len(lines.call_line):
         return False
-    if any(len(code.lines) != len(code.kinds) for code in lines.code):
+    if max((caller for caller, _ in lines.mark_places), default=-1) >= len(lines.callers):
         return False
-    if any(len(place.lines) != len(place.shares) or place.caller >= len(lines.callers) for place in lines.places):
-        return False
-    if len(lines.sample_ns) != len(lines.sample_place) or max(lines.sample_place, default=-1) >= len(lines.places):
+    if max((mark.place for mark in lines.marks), default=-1) >= len(lines.mark_places):
         return False
     return not length or 0 <= min(lines.call_caller) <= max(lines.call_caller) < len(lines.callers)

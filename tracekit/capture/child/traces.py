@@ -24,8 +24,8 @@ from torch.profiler import ProfilerAction
 from tracekit.base.atomic import replacing
 from tracekit.capture.child import event_tree, timing
 from tracekit.capture.child.clocks import stopwatch
-from tracekit.capture.child.event_tree import LineSampler
 from tracekit.capture.child.graph_log import GraphLog
+from tracekit.capture.child.line_marks import IS_CHEAP, LineMarks
 from tracekit.capture.child.replaced import real_profilers
 from tracekit.capture.compiler import CompileRecorder, effective
 from tracekit.capture.device import activities, is_gpu, synchronize
@@ -36,6 +36,7 @@ from tracekit.loading.record import FOLDER
 from tracekit.run import Profiled, Traces, Window
 from tracekit.statistics.typical_step import StepPattern, costliest_start, typical_step
 from tracekit.vocabulary.event_names import OWN_WAIT
+from tracekit.vocabulary.lines_file import marked_path
 
 _COLD_WITHOUT_GPU = "its cold trace leaves out the GPU: autotuning launches hundreds of kernels for every choice"
 _ABSORBING = 100  # launches; CUPTI spoils the first kernel of the second session in a process, two of the third, …
@@ -46,6 +47,7 @@ STEADY_WARMUP = 2
 _LEAST_FOR_COLD = 8  # leaves it 3 steps after its warm-up
 _LEAST_FOR_DETAIL = 16  # leaves it 7
 _LEAST_FOR_WARMUP = 4  # leaves it 2
+_LEAST_FOR_MARKED = 36  # leaves it 18
 
 
 def profile(job: Job, recorder: CompileRecorder, graphs: GraphLog) -> timing.Steps[PassResult]:
@@ -71,7 +73,7 @@ def short_trace(job: Job, recorder: CompileRecorder, steps: int) -> timing.Steps
     name = f"turn-{sum(1 for _ in Path(job.folder).glob('turn-*')) + 1}.json.gz"
     taking = _Taking(job, recorder, GraphLog())
     with contextlib.suppress(timing.EndedError):
-        yield from taking.trace(PlannedWindow("steady", steps, STEADY_WARMUP, {}), name)
+        yield from taking.trace(PlannedWindow("steady", steps, STEADY_WARMUP, {}, is_marked=False), name)
     return taking.names.get("steady")
 
 
@@ -82,6 +84,8 @@ class PlannedWindow(Struct, frozen=True):
     steps: int
     warmup: int
     options: dict[str, bool]
+    is_marked: bool = True  # whether the interpreter tells which lines run
+    is_slow: bool = False  # even where that slows the steps down
 
 
 class _Taking:
@@ -96,12 +100,13 @@ class _Taking:
         self.starts: list[StepStart] = []
         self.names: dict[str, str] = {}
         self.profiled: Profiled | None = None
-        self.steady_ns: list[int] = []  # how long each of the steps in the steady window took
+        self.first_steady = 0  # the number of the first step in the steady window
+        self.steady_ns: list[int] = []  # how long each of its steps took
 
     def take_all(self) -> timing.Steps[None]:
         """Take every window, with the warm-up between the first two."""
         period = self.job.period
-        cold, most_warmup, steady, detail = planned_windows(self.job.steps, self.job.available, period)
+        cold, most_warmup, steady, marked, detail = planned_windows(self.job.steps, self.job.available, period)
         if cold and cold.name in self.job.windows:
             yield from self.trace(cold)
             store_so_far(self.job, self.result())
@@ -115,6 +120,8 @@ class _Taking:
         if steady.name in self.job.windows:
             yield from self.trace(steady)
             store_so_far(self.job, self.result())
+            if marked and not IS_CHEAP:
+                yield from self.trace(marked, marked_path(Path(self.names["steady"])).name)
         if detail and detail.name in self.job.windows:
             for _ in range(timing.agreed(self._until_costliest(detail))):
                 yield from self.step()
@@ -127,7 +134,7 @@ class _Taking:
         if self.job.available is not None or not detail.steps < period <= len(self.steady_ns):
             return 0
         first = costliest_start(self.steady_ns, period, detail.steps)
-        return (first - len(self.steady_ns) - detail.warmup) % period
+        return (first - (len(self.starts) - self.first_steady) - detail.warmup) % period
 
     def result(self) -> PassResult:
         """The result: the traces that were taken."""
@@ -150,32 +157,33 @@ class _Taking:
         name = name or f"{window.name}.json.gz"
         first = len(self.starts) + window.warmup
         last = first + window.steps - 1
-        path = Path(self.job.folder) / name
+        path, has_stacks = Path(self.job.folder) / name, window.options.get("with_stack", False)
+        marks = LineMarks()
 
         def write(profiler: Any) -> None:
-            """The trace and, for one with stacks, the file of lines beside it, once it is recorded."""
+            """The trace and the file of lines beside it, once it is recorded."""
             export(profiler, path, last)
-            if window.options.get("with_stack"):
-                event_tree.write(profiler, path, self.recorder.provenance.graphs, self.sampler.samples)
+            graphs = self.recorder.provenance.graphs if has_stacks else []
+            event_tree.write(profiler, path, graphs, marks.taken(), stacks=has_stacks)
 
         with real_profilers():
             profiler = _profiler(window, first, last, self.job, write)
         profiler.step_num = len(self.starts)  # the N of ProfilerStep#N counts the training's steps
         self.during = window.name
         facts = _facts(self.job, window)
-        self.sampler = LineSampler()
         synchronize(self.job.device)
         with real_profilers():
             if self.warms_up_alone and _sees_gpu(window, self.job):
                 _start_warm(profiler, self.job.device)
             else:
                 profiler.start()
+        if window.is_marked and (IS_CHEAP or has_stacks or window.is_slow):
+            marks.start()
         stamps: list[int] = []
         try:
             for step in range(profiler.step_num, last + 1):
+                marks.step()
                 if step == first:
-                    if window.options.get("with_stack"):
-                        self.sampler.start()
                     stamps.append(time.perf_counter_ns())
                     for key, value in facts.items():  # Kineto accepts them only while it records: be quick
                         profiler.add_metadata_json(key, value)
@@ -186,16 +194,16 @@ class _Taking:
                     with named(OWN_WAIT):
                         synchronize(self.job.device)
                 if step == last:
-                    self.sampler.stop()
+                    marks.stop()
                 if step >= first:
                     stamps.append(time.perf_counter_ns())
                 profiler.step()
         except GeneratorExit:  # these were not steps; the real ones will be traced again
-            self.sampler.stop()
+            marks.stop()
             profiler.stop()
             raise
         except timing.EndedError:  # the steps that the script took so far are still useful
-            self.sampler.stop()
+            marks.stop()
             self._keep(window, name, profiler, stamps, ended=True)
             raise
         self._keep(window, name, profiler, stamps)
@@ -205,9 +213,11 @@ class _Taking:
         steps = len(stamps) - 1
         if steps < 1:
             return
-        self.names[window.name] = name
+        if self.names.setdefault(window.name, name) != name:  # the same steps again, for their lines
+            return
         # If the script ended, nothing waited for its last step, so it is not known when a GPU finished it.
         if window.name == "steady" and not (ended and is_gpu(self.job.device)):
+            self.first_steady = len(self.starts) - steps
             self.steady_ns = [end - start for start, end in pairwise(stamps)]
             if is_gpu(self.job.device):  # the host runs ahead: only the first and the last time include a wait
                 step_ns = round(statistics.fmean(self.steady_ns))
@@ -260,10 +270,12 @@ class Windows(NamedTuple):
     cold: PlannedWindow | None
     most_warmup: int  # steps
     steady: PlannedWindow
+    marked: PlannedWindow | None  # for lines, where marking them would have slowed the steady steps down
     detail: PlannedWindow | None
 
 
-COLD = PlannedWindow("cold", steps=3, warmup=0, options={})
+COLD = PlannedWindow("cold", steps=3, warmup=0, options={}, is_marked=False)
+MARKED = PlannedWindow("steady", steps=8, warmup=1, options={}, is_slow=True)
 DETAIL = PlannedWindow("detail", steps=3, warmup=1, options=STACKS)
 
 
@@ -271,19 +283,22 @@ def planned_windows(steps: int, available: int | None, period: int = 1) -> Windo
     """The windows that fit into the available steps, of which there is no end if that is None; the steady one is of
     whole periods, if that is possible."""
     full_detail = replace(DETAIL, steps=min(max(period, DETAIL.steps), _MOST_DETAILED))
+    marked = replace(MARKED, steps=min(max(period, MARKED.steps), _MOST_DETAILED))
     steps = -(-steps // period) * period
     if available is None:
-        return Windows(COLD, timing.MOST_WARMUP_STEPS, PlannedWindow("steady", steps, STEADY_WARMUP, {}), full_detail)
+        steady = PlannedWindow("steady", steps, STEADY_WARMUP, {})
+        return Windows(COLD, timing.MOST_WARMUP_STEPS, steady, marked, full_detail)
     cold = COLD if available >= _LEAST_FOR_COLD else None
     fewest_steps = _LEAST_FOR_DETAIL + full_detail.steps - DETAIL.steps
     detail = full_detail if available >= fewest_steps + max(period - DETAIL.steps, 0) else None
     detail = detail or (DETAIL if available >= _LEAST_FOR_DETAIL else None)
-    steps_left = available - sum(window.steps + window.warmup for window in (cold, detail) if window)
+    most_marked = marked if not IS_CHEAP and available >= _LEAST_FOR_MARKED * period else None
+    steps_left = available - sum(window.steps + window.warmup for window in (cold, most_marked, detail) if window)
     warmup = STEADY_WARMUP if steps_left >= _LEAST_FOR_WARMUP else 0
     fitting = steps_left - warmup
     fitting -= fitting % period if fitting >= period else 0
     steady = PlannedWindow("steady", min(steps, fitting), warmup, {})
-    return Windows(cold, steps_left - warmup - steady.steps, steady, detail)
+    return Windows(cold, steps_left - warmup - steady.steps, steady, most_marked, detail)
 
 
 def export(profiler: Any, path: Path, last: int) -> None:

@@ -37,6 +37,7 @@ from tracekit.vocabulary.lines_file import Graph
 if TYPE_CHECKING:
     from tracekit.profile.calibration import Calibration
     from tracekit.profile.graph_building import GraphBuilder
+    from tracekit.profile.growth import Grown
 
 _MAX_KERNELS = 20_000  # kernels; if a step has more, only the longest
 LEAST_SHARE = 0.02  # of a step: what takes less is left out of what people read, unless everything is requested
@@ -165,6 +166,7 @@ class Profile(Struct, frozen=True, dict=True):
     loaders: Mapping[int, Path] = field(default_factory=dict)  # by rank, folders of what the loader's workers recorded
     calibration: "Calibration | None" = None  # with which costs are to be told without the time of recording
     beside: tuple[Breach, ...] = ()  # laws broken by what was given beside the trace
+    growth: "tuple[Grown, ...]" = ()  # of a watch's trace: operators that each step calls more often than earlier ones
     without_rare: bool = False  # a variant of its run recorded no rare step: no figure has those of the others
 
     def calibrated_by(self, calibration: "Calibration | None") -> "Profile":

@@ -242,7 +242,7 @@ def traces(report: Report, watched: Watched) -> Contents | None:
     profiles = {capture.path: profile for profile in report.profiles for capture in profile.captures}
     rows = [_trace_row(watched, trace, profiles.get(trace.path)) for trace in reversed(watched.traces)]
     lines = [_recurrence(row) for row in rows if row["opened"]]
-    lines += [f"Each step does more than those before: {in_words(growth)}." for growth in _growth(report)]
+    lines += [f"Each step does more than those before: {in_words(growth)}." for growth in growths(report)]
     if unopened := sum(not row["opened"] for row in rows):
         lines.append(
             f"{many(unopened, 'more trace is', 'more traces are')} not opened here: --full lists the commands."
@@ -250,7 +250,7 @@ def traces(report: Report, watched: Watched) -> Contents | None:
     return Contents((Sentences(tuple(lines)), Table.of("watch_traces", rows, TRACES, detail=True)))
 
 
-def _growth(report: Report) -> list[tuple[Grown, ...]]:
+def growths(report: Report) -> list[tuple[Grown, ...]]:
     """The operators that steps call more and more often, if there are any: the same of all traces."""
     return [*{profile.growth for profile in report.profiles if profile.growth}]
 

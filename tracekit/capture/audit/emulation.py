@@ -281,9 +281,10 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc]
         if to.type == "cpu":
             if not non_blocking:
                 self.watch.see("sync", operator, "copies to the host and waits")
-        elif self.devices.of(source).type != "cuda":
-            if why := _why_it_waits(self.devices.is_pinned(source), non_blocking, source.nbytes):
-                self.watch.see("copy", operator, f"copies to the GPU and waits ({why})")
+        elif self.devices.of(source).type != "cuda" and (
+            why := _why_it_waits(self.devices.is_pinned(source), non_blocking, source.nbytes)
+        ):
+            self.watch.see("copy", operator, f"copies to the GPU and waits ({why})")
 
 
 def _why_it_waits(is_pinned: bool, non_blocking: bool, copied_bytes: int) -> str:

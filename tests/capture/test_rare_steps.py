@@ -6,7 +6,7 @@ from tests.capture.capturing import perform, read_trace
 from tests.capture.small_scripts import EAGER, PLAIN, event_names, script
 from tracekit.capture import passes, process
 from tracekit.capture.child import timing
-from tracekit.capture.child.measure import _steps_in_turn
+from tracekit.capture.child.measure import _steps_in_turn, _steps_to_trace
 from tracekit.capture.child.timing import ALONE, ONE_OF_SEVERAL
 from tracekit.capture.child.traces import DETAIL, planned_windows
 from tracekit.capture.job import Job
@@ -57,6 +57,17 @@ def test_without_a_period_windows_are_as_they_were():
 )
 def test_a_turn_is_of_whole_periods_unless_it_would_take_too_long(step_ms, period, steps):
     assert _steps_in_turn(250 * MS, step_ms * MS, period) == min(steps, 100)
+
+
+@pytest.mark.parametrize(("known", "turns", "traced"), [
+    (1, [[20 * MS] + [MS] * 99] * 8, 4),  # the first step of each turn, after a halt
+    (1, [([MS] * 4 + [20 * MS]) * 20] * 8, 5),
+    (7, [[MS] * 70] * 8, 7),
+    (80, [[MS] * 80] * 8, 50),
+])  # fmt: skip
+def test_the_trace_after_the_last_turn_holds_a_whole_period(known, turns, traced):
+    job = Job(stage="live", program="r.py", steps=20, period=known)
+    assert _steps_to_trace(job, turns) == traced
 
 
 def test_a_pass_times_a_few_periods():

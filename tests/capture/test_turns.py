@@ -27,6 +27,7 @@ from tracekit.capture.preparation import Prepared
 from tracekit.capture.turns import line_that_reads_it
 from tracekit.run import Memory, Requested, Variant
 from tracekit.run.contrast import contrast
+from tracekit.statistics.typical_step import StepPattern
 from tracekit.trace import Trace
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has views, and pipes with names like these")
@@ -58,6 +59,12 @@ def setup(ctx):
     return step
 """
 
+# Its steps take so little that what the machine does may seem to recur in them.
+WITHOUT_A_PERIOD = """
+from tracekit.capture.child import measure
+measure.common_period = lambda times: 1
+"""
+
 
 def captured(recipe, out, *variants, passes=4, tell=lambda _: None, **options):
     return capture(
@@ -84,20 +91,19 @@ def taken(tmp_path_factory):
     """A capture whose variants noted all their losses, and the notes: process, step, loss."""
     folder = tmp_path_factory.mktemp("taken")
     noted = Path("/dev/shm", f"tracekit-noted-{os.getpid()}")
-    (folder / "recipe.py").write_text(NOTING)
+    (folder / "recipe.py").write_text(NOTING + WITHOUT_A_PERIOD)
     (folder / "losses.txt").write_text("mine")
-    here, forks = Path.cwd(), turns.FORKS
-    os.chdir(folder)
-    turns.FORKS = 3
-    try:
-        run = captured(
-            folder / "recipe.py", folder / "run.json", "first", "second", passes=5, params={"noted": str(noted)}
-        )
-        notes = [line.split() for line in noted.read_text().splitlines()]
-    finally:
-        os.chdir(here)
-        turns.FORKS = forks
-        noted.unlink(missing_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setattr(turns, "FORKS", 3)
+        patch.setattr(runs, "step_pattern", lambda *_: StepPattern())
+        try:
+            run = captured(
+                folder / "recipe.py", folder / "run.json", "first", "second", passes=5, params={"noted": str(noted)}
+            )
+            notes = [line.split() for line in noted.read_text().splitlines()]
+        finally:
+            noted.unlink(missing_ok=True)
     return folder, run, notes
 
 

@@ -16,6 +16,7 @@ TEXTS = (*READ, "json")  # one text that shows every block
 
 def written(report: Report, folder: Path, name: str) -> Path:
     """The report in one format, with every row: a file, or a folder of files."""
-    path = folder / name if name in FOLDERS else folder / f"report.{name}"
-    write(faces.find(name), report, path, Options(rows=10_000, full=True), Overwriting())
+    face = faces.find(name)
+    path = folder / f"report.{name}" if face.draw is not None else folder / name
+    write(face, report, path, Options(rows=10_000, full=True), Overwriting())
     return path

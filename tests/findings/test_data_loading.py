@@ -121,6 +121,8 @@ def test_lines_that_share_a_wait_are_all_named(tmp_path, until, said):
     finding = waiting(tmp_path, waits(ITSELF, 4000.0, *frames))
     assert finding.headline == f"Data loader: the loop waits for its next batch{said}"
     assert (finding.where.file, finding.where.line) == ("data.py", 10)
+    first = "Make __getitem__ at data.py:10 cheaper first: it has the largest part of the wait. "
+    assert finding.advice.startswith(first)
 
 
 REBUILDS = "torch/multiprocessing/reductions.py(537): rebuild_storage_fd"

@@ -1,11 +1,13 @@
 """What a report says of batches that came late, where the workers of the loader recorded themselves."""
 
 import pytest
+from small import event, launch, step, write
 
 from tests.loading.made import MadeLoading, taking_turns
 from tracekit.base import disclosure
 from tracekit.confidential import Confidential
 from tracekit.findings import diagnose, late_batches
+from tracekit.findings.rules import data_loading
 from tracekit.loading.causes import explain
 from tracekit.profile import open_subject
 
@@ -31,6 +33,27 @@ def test_the_worker_and_its_line_are_named(tmp_path):
     assert "ms of them in radius_graph at data.py:88: 7.5 × as long as the other 2 workers" in finding.title
     assert (finding.where.file, finding.where.line) == ("data.py", 88)
     assert "More workers do not help" in finding.advice
+    assert finding.advice.startswith("Make radius_graph at data.py:88 cheaper: it takes 4")
+
+
+@pytest.mark.parametrize("pins", [True, False])
+def test_batches_are_compared_without_pinning_only_where_they_are_pinned(pins):
+    made = MadeLoading(2)
+    for number in range(20):
+        began = number * 50.0
+        made.batch(number % 2, number, began, began + 1, began + 2)
+        made.asks(number % 2, number, began + 2, began + 30, processor=0.3)
+    explanation = explained(made)
+    assert explanation.reason == "delayed"
+    assert ("pin_memory" in late_batches.advice(explanation, pins)) is pins
+
+
+@pytest.mark.parametrize(("source", "pins"), [("Pinned", True), ("Pageable", False)])
+def test_pinned_copies_tell_that_batches_are_pinned(tmp_path, source, pins):
+    copy = event("gpu_memcpy", f"Memcpy HtoD ({source} -> Device)", 5, 9, tid=7, pid=0, correlation=1)
+    trace = write(tmp_path / "t.json", step(0, 0, 20), launch(1, 2, 1, "cudaMemcpyAsync"), copy)
+    (profile,) = open_subject([trace]).profiles
+    assert data_loading.copies_pinned(profile) is pins
 
 
 def test_a_confidential_report_names_stand_ins(tmp_path):

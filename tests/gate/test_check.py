@@ -17,7 +17,7 @@ from tracekit.cli import main
 from tracekit.errors.asking import BudgetError
 from tracekit.faces import Options
 from tracekit.gate import Budget, Demand, against, failed, read_budget, within
-from tracekit.gate.drawing import as_markdown, as_text
+from tracekit.gate.drawing import as_junit, as_markdown, as_text
 from tracekit.gate.rows import Check, Row
 from tracekit.profile import Subject, open_subject
 from tracekit.run import Measured, Pass, Turn
@@ -422,6 +422,17 @@ def test_what_nobody_could_have_seen_is_no_figure(tmp_path, capsys):
     said = capsys.readouterr().out
     assert "too far apart to tell" in said
     assert not re.search(r"\d{7}|\d,\d{3},\d{3}", said)
+
+
+@pytest.mark.parametrize("face", [as_text, as_markdown, as_junit])
+def test_what_fails_is_not_too_far_apart_to_tell(face):
+    """However far apart the ends are, all of the interval is beyond the limit."""
+    row = Row("a", "step_ms", 3.0, 50.0, (5.0, 50_000.0), "fail", detectable=9.0, fails=True)
+    drawn = " ".join(face(Check([row], []), Options()).split())
+    assert "more than 5" in drawn
+    assert "too far apart" not in drawn
+    passing = replace(row, outcome="unseen", interval=(0.001, 50_000.0), fails=False)
+    assert face is as_junit or "too far apart to tell" in " ".join(face(Check([passing], []), Options()).split())
 
 
 def test_reasons_are_told_in_full_and_once_for_all_rows_that_have_them():

@@ -140,12 +140,12 @@ def test_its_last_traces_are_members_and_say_whether_the_slow_step_recurs(tmp_pa
     assert {"watch", "headline", "findings"} <= {section.id for section in opened.sections}
 
 
-def test_only_the_last_traces_are_opened_and_none_is_compared(tmp_path):
+def test_only_the_first_and_the_last_traces_are_opened_and_none_is_compared(tmp_path):
     write(tmp_path / "watch", steps(1_000, SLOW))
     for after in (100, 300, 500, 800):
         _trace(tmp_path / "watch", after)
     opened = report(open_subject([tmp_path / "watch"]))
-    assert [profile.name for profile in opened.profiles] == [f"trace at step {after}" for after in (300, 500, 800)]
+    assert [profile.name for profile in opened.profiles] == [f"trace at step {after}" for after in (100, 500, 800)]
     assert opened.comparisons == []
     assert [row["after"] for row in _table(opened, "watch_traces")] == [800, 500, 300, 100]
     assert _said(opened, "watch_traces")[-1] == "1 more trace is not opened here: --full lists the commands."

@@ -4,9 +4,10 @@ import math
 import random
 
 import pytest
+from msgspec.structs import replace
 
 from tests.statistics.test_typical_step import EVALUATION, MS, on_a_machine
-from tracekit.run import Measured, Pass, Requested, Run, Variant, with_common_period
+from tracekit.run import Measured, Pass, Requested, Run, Turn, Variant, with_common_period
 from tracekit.statistics.uncertainty import undisturbed
 
 
@@ -54,6 +55,32 @@ def test_a_variant_that_alternates_alone_is_not_quoted_by_the_median_of_one_kind
     variants = decided(steady, uneven)
     quoted = [variant.measured.step_ns / MS for variant in variants]
     assert quoted == [pytest.approx(10, rel=0.05), pytest.approx(20, rel=0.05)]
+
+
+@pytest.mark.parametrize("steps", [3, 12, 100])
+def test_the_first_step_after_each_halt_is_no_period(steps):
+    """A process that was halted meets cold caches and a core that slept; its turns are all of one length."""
+    rng = random.Random(4)
+    halted = []
+    for _ in range(4):
+        times = [int((20 if step % steps == 0 else 1) * rng.uniform(1, 1.1) * MS) for step in range(8 * steps)]
+        halted.append(times)
+    first = timed("first", [[int(rng.uniform(1, 1.1) * MS) for _ in range(300)], *halted])
+    turns = [Turn(started_ns=number, steps=steps, processor_ns=1) for number in range(8)]
+    passes = [replace(each, turns=turns if each.round else []) for each in first.measured.passes]
+    (variant,) = decided(replace(first, measured=replace(first.measured, passes=passes)))
+    assert variant.measured.period == 1
+    if steps > 3:  # else a third of all steps are such first ones, a kind of their own
+        assert variant.measured.step_ns == pytest.approx(1.05 * MS, rel=0.05)
+
+
+def test_what_recurs_within_turns_is_one():
+    rng = random.Random(5)
+    made = timed("eager", [on_a_machine(EVALUATION, 100, rng) for _ in range(4)])
+    turns = [Turn(started_ns=number, steps=50, processor_ns=1) for number in range(2)]
+    passes = [replace(each, turns=turns) for each in made.measured.passes]
+    (variant,) = decided(replace(made, measured=replace(made.measured, passes=passes)))
+    assert variant.measured.period == 10
 
 
 def test_what_was_not_measured_stays_as_it_is():

@@ -106,3 +106,44 @@ def test_planted_causes_are_found_among_noisy_parts():
     assert planted > 90
     assert caught >= 0.95 * planted
     assert right >= 0.95 * caught
+
+
+@pytest.mark.parametrize("working_ns", [2 * MS, 20 * MS])
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.8])
+def test_on_a_busy_machine_a_cause_is_not_the_queue_that_is_usual_there(share, working_ns):
+    """Other work takes the core in slices; whatever computes longer waits for longer. A wait beyond that is a cause."""
+    source, usual, right, caught = random.Random(5), Usual(), 0, 0
+    slice_ns, ran_ns = 4 * MS, 0
+
+    def queued(processor_ns):
+        nonlocal ran_ns
+        slices, ran_ns = divmod(ran_ns + processor_ns, slice_ns)
+        return int(slices * slice_ns * share / (1 - share))
+
+    others = (Cause.BATCH, Cause.COMPILATION, Cause.COLLECTION, Cause.OFF_PROCESSOR, Cause.LONGER_WORK, Cause.QUEUED)
+    for number in range(4_000):
+        base_ns = int(working_ns * source.gauss(1, 0.02))
+        parts = {"processor_ns": base_ns, "queued_ns": queued(base_ns), "waited_ns": 0}
+        cause, ns, off_ns = None, source.randint(100 * MS, 200 * MS), 0
+        if number > 300 and source.random() < 0.02:
+            cause = source.choice(others)
+            if cause in (Cause.COMPILATION, Cause.COLLECTION, Cause.LONGER_WORK):
+                queued_ns = queued(ns)
+                parts["processor_ns"] += ns
+                parts["queued_ns"] += queued_ns
+                name = {Cause.COMPILATION: "compile_ns", Cause.COLLECTION: "collect_ns"}.get(cause)
+                parts |= {name: ns + queued_ns} if name else {}
+            elif cause is Cause.BATCH:
+                parts["waited_ns"] = ns
+            elif cause is Cause.QUEUED:
+                parts["queued_ns"] += 5 * ns
+            else:
+                off_ns = ns
+        step_ns = sum(parts[name] for name in ("waited_ns", "queued_ns", "processor_ns")) + off_ns
+        step = a_step(number, step_ns, **{"compile_ns": 0, "collect_ns": 0} | parts)
+        slow = usual.judge(step).slow
+        if cause is not None and slow:
+            caught += 1
+            right += cause_of(step, usual.typical) is cause
+    assert caught > 40
+    assert right >= 0.95 * caught

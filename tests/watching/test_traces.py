@@ -4,6 +4,8 @@ import gzip
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections import deque
@@ -319,3 +321,29 @@ def test_steps_in_another_thread_are_traced(tmp_path):
         thread.join()
     assert len(traces(tmp_path)) == 1
     assert record(tmp_path).facts.step == "a step of SGD"
+
+
+@pytest.mark.parametrize("level", ["", "0"])
+def test_the_profiler_says_nothing_among_what_the_training_says_unless_it_is_asked_to(tmp_path, level):
+    environment = {name: value for name, value in os.environ.items() if name != "KINETO_LOG_LEVEL"}
+    code = (
+        "import sys\nfrom tests.watching.small_training import Training\nfrom tracekit.watching import watch\n"
+        "import os\ntraining = Training()\n"
+        "with watch(sys.argv[1], traces_per_hour=0, trace_steps=1) as watched:\n"
+        "    for number in range(5):\n"
+        "        training.step()\n"
+        "        number or watched.snap()\n"
+        "print(os.environ.get('KINETO_LOG_LEVEL', ''))\n"
+    )
+    chosen = {"KINETO_LOG_LEVEL": level} if level else {}
+    ran = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)],
+        env=environment | chosen,
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert traces(tmp_path)
+    assert ran.stdout == f"{level}\n"
+    assert bool(ran.stderr) == bool(level)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -86,6 +87,22 @@ def test_the_cost_of_each_kind_of_event_is_found_where_variants_tell_them_apart(
         assert calibration.overhead["operator"] == pytest.approx(RECORDER.operator, rel=0.1)
         assert calibration.overhead["call"] == pytest.approx(RECORDER.call, rel=0.2)
         assert abs(calibration.error) < 0.05
+
+
+def test_what_two_variants_cannot_tell_is_a_range_in_sentences_and_costs() -> None:
+    made = report(open_subject([Path(__file__).parents[2] / "sample_traces" / "h100" / "self_loops" / "run.json"]))
+    estimate = made.calibrated["before"]
+    assert estimate.other is not None
+    (section,) = (section for section in made.sections if section.id == "calibrated")
+    told = section.blocks[0].lines[0]  # type: ignore[union-attr]
+    assert "Two variants cannot tell the kinds of events apart: " in told
+    document = next(each for each in as_document(made)["variants"] if each["name"] == "before")["calibrated"]
+    assert document["other"]["event_ns"] == estimate.other.overhead != document["event_ns"]
+    building = next(each for each in made.diagnoses["before"].all_findings if each.id == "graph_building")
+    said = re.search(r"which explain both variants as well, it is up to (\d+) µs\.", building.why)
+    assert said is not None
+    assert building.cost_ns is not None
+    assert abs(int(said[1]) * 1000 - building.cost_ns) > 0.1 * building.cost_ns
 
 
 @pytest.mark.parametrize("cause", [CopyBack(300_000), PageableCopy(300_000), Garbage(400_000)])

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -28,7 +28,7 @@ from tracekit.study import is_study
 from tracekit.study.store import CELLS, RECORD
 from tracekit.trace.reading.source import STDIN, is_address
 from tracekit.vocabulary.lines_file import lines_path
-from tracekit.watched.reading import ENDING
+from tracekit.watched.reading import ENDING, TAKEN_TRACE
 
 SAMPLE = "sample"
 _MOST_OPEN = 4  # inputs that stay in memory
@@ -38,10 +38,10 @@ _TRACES = (".json.gz", ".json.zst", ".trace.json", ".sqlite")  # how the names o
 
 
 class Found(Struct, frozen=True):
-    """A run or a trace below the root: its path from there, its size, and when it was written, unix s."""
+    """A run, a trace or a watch below the root: its path from there, its size, and when it was written, unix s."""
 
     path: str
-    kind: str
+    kind: Literal["run", "trace", "watch"]
     bytes: int
     written: float
 
@@ -167,23 +167,36 @@ class Workplace:
         return self._opened[key]
 
     def found(self) -> list[Found]:
-        """The runs and traces below the root, the newest first; what lies beside a run belongs to it."""
+        """The runs, traces and watches below the root, the newest first; what lies beside a run or in the folder of a
+        watch belongs to it."""
         found, looked_at = [], 0
         for folder, folders, files in os.walk(self.root):
             folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _IN_NO_LIST)
             looked_at += len(folders) + len(files)
+            if (watch := self._watch_in(folder, files)) is not None:
+                found.append(watch)
             named = [Path(folder, name) for name in sorted(files) if name.endswith((".json", *_TRACES))]
+            named = [path for path in named if watch is None or not TAKEN_TRACE.fullmatch(path.name)]
             paths = [path for path in named if os.path.isfile(path) and path.resolve().is_relative_to(self.root)]
             runs = [path for path in paths if path.suffix == ".json" and is_run(path)]
             if runs:
                 folders[:] = [name for name in folders if not name.startswith(tuple(run.stem for run in runs))]
             for path in runs or [path for path in paths if path.name.endswith(_TRACES)]:
                 state = path.stat()
-                kind = "run" if path in runs else "trace"
-                found.append(Found(str(path.relative_to(self.root)), kind, state.st_size, state.st_mtime))
+                found.append(
+                    Found(str(path.relative_to(self.root)), "run" if runs else "trace", state.st_size, state.st_mtime)
+                )
             if looked_at > _MOST_LOOKED_AT:
                 break
         return sorted(found, key=lambda entry: (-entry.written, entry.path))
+
+    def _watch_in(self, folder: str, files: Sequence[str]) -> Found | None:
+        """The watch whose records these are, if some are any."""
+        records = [Path(folder, name).lstat() for name in files if name.endswith(ENDING)]
+        if not records:
+            return None
+        last = max(state.st_mtime for state in records)
+        return Found(os.path.relpath(folder, self.root), "watch", sum(state.st_size for state in records), last)
 
     def _check_folder(self, path: Path) -> None:
         """Refuse a folder in which a link leads out of the root, and any study where names are to be hidden."""

@@ -5,7 +5,8 @@ the reason on the terminal, where it would otherwise be lost.
 import gzip
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -19,7 +20,7 @@ from tracekit.vocabulary import event_names
 _LAUNCH = event_names.call(event_names.KERNEL_LAUNCH)
 _TOO_MANY = 0.05  # of the launches: losing one or two at either end of a window does no harm
 _LEVEL = "KINETO_LOG_LEVEL"  # unless this is set, PyTorch silences everything but the library's errors
-_WARNINGS = "2"
+_WARNINGS, _SILENT = "2", "6"
 _CHATTER = re.compile(r"^(?:VERBOSE|INFO|STAGE|USDT):[\d-]+ [\d:]+ \d+:\d+ [\w.]+:\d+\] .*\n?", re.M)
 _LINE = re.compile(r"^(WARNING|ERROR):[\d-]+ [\d:]+ \d+:\d+ [\w.]+:\d+\] (.+)$", re.M)
 # Messages that appear at every start, or do not affect the content of a trace.
@@ -124,6 +125,20 @@ def _incomplete_sides(traces: Traces, folder: Path) -> dict[Window, GpuSide | No
 def loud() -> dict[str, str]:
     """The environment in which the library prints its warnings; a level that the user chose is respected."""
     return {_LEVEL: os.environ.get(_LEVEL) or _WARNINGS}
+
+
+@contextmanager
+def silent() -> Iterator[None]:
+    """While it lasts, a profiler that is the first of its process makes the library print nothing from then on, where
+    the user chose no level: even its errors alone come with a line at each start and stop."""
+    if _LEVEL in os.environ:
+        yield
+        return
+    os.environ[_LEVEL] = _SILENT
+    try:
+        yield
+    finally:
+        del os.environ[_LEVEL]
 
 
 def without_chatter(log: str) -> str:

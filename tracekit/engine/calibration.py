@@ -2,8 +2,10 @@
 
 The costs are those with which replays of all windows come closest to the unprofiled step times (Gauss–Newton on the
 relative errors). Kinds that the windows cannot tell apart cost about the same: a ridge draws them to their mean, of the
-strength with which the others foretell each window best. Then each window's costs are scaled until its own step is as
-long as the unprofiled one. What the other windows alone would have made of it is the error that is told.
+strength with which the others foretell each window best. Two windows foretell each other as well with any strength, so
+they leave open what a kind costs: the strongest is taken, and what the weakest makes of it is told, too. Then each
+window's costs are scaled until its own step is as long as the unprofiled one. What the other windows alone would have
+made of it is the error that is told.
 """
 
 from collections.abc import Sequence
@@ -18,7 +20,9 @@ from tracekit.engine.replay import EventKind, Overhead, Retiming
 from tracekit.statistics.typical_step import StepPattern, typical_step
 
 _ROUNDS = 4  # of the fit, and of the scaling
-_LIKE = (0.003, 0.01, 0.03, 0.1)  # of a step, that a kind which costs twice as much as the others is worth
+_LIKE = (0.1, 0.03, 0.01, 0.003)  # of a step, that a kind which costs twice as much as the others is worth
+_EQUALLY_WELL = 1e-6  # of a step: windows are foretold as well, whatever the processor rounds
+_APART = 0.05  # of what the kinds cost together: costs that differ by less are one estimate
 _EXPLAINED = 1 / 3  # of the stretch may remain, or so much of a step:
 _NEAR = 0.05
 _MOST_NS = 20_000  # recording one event never takes so long
@@ -51,12 +55,14 @@ class Estimate(Struct, frozen=True):
     """What recording costs in one window: of each event, ns, so that its steps are as long as unprofiled ones.
 
     `error` is how far off a step is, relative to the unprofiled one, by the costs that the other windows tell. If
-    `why_not` is not empty, the costs do not explain the window.
+    `why_not` is not empty, the costs do not explain the window. `other` are costs that explain it as well, where the
+    windows cannot tell: what the kinds cost lies between, as far as anybody knows.
     """
 
     overhead: Overhead
     error: float
     why_not: str = ""
+    other: Overhead | None = None
 
 
 def estimate(windows: Sequence[Window]) -> list[Estimate]:
@@ -75,7 +81,9 @@ def estimate(windows: Sequence[Window]) -> list[Estimate]:
             why = "an event would have to cost more than it can"
         elif abs(error) > max(_EXPLAINED * stretch, _NEAR) or residual > _NEAR:
             why = "recorded events, at the cost that other variants tell, do not explain it"
-        estimates.append(Estimate(overhead, error, why))
+        other = _scaled(window, fit.weakest) if fit.weakest is not None else None
+        differs = other is not None and _apart(window, overhead, other) > _APART
+        estimates.append(Estimate(overhead, error, why, other if differs else None))
     return estimates
 
 
@@ -88,8 +96,7 @@ class _Fit:
         stretch = sum(max(window.traced_ns - window.unprofiled_ns, 0.0) for window in windows)
         events = sum(sum(window.retiming.a_step().values()) for window in windows)
         self._usual = max(stretch / max(events, 1.0), float(_LEAST_NS))
-        self._like = _LIKE[-1]
-        costs = np.full(len(kinds), self._usual)
+        costs, every = np.full(len(kinds), self._usual), np.ones(len(windows), bool)
         for _ in range(_ROUNDS):
             now = np.array([window.step_ns(self._by_kind(costs)) for window in windows])
             slopes = np.empty((len(windows), len(kinds)))
@@ -99,9 +106,11 @@ class _Fit:
                 longer = np.array([window.step_ns(self._by_kind(varied)) for window in windows])
                 slopes[:, number] = (longer - now) / (varied[number] - costs[number])
             self._slopes, self._level = slopes, now - slopes @ costs
-            self._like = min(_LIKE, key=self._missed)
-            costs = self._solve(np.ones(len(windows), bool), self._like)
+            equally = self._equally_good()
+            self._like = equally[0]
+            costs = self._solve(every, self._like)
         self.overhead = self._by_kind(costs)
+        self.weakest = self._by_kind(self._solve(every, equally[-1])) if len(equally) > 1 else None
 
     def without(self, number: int) -> Overhead:
         """The costs that the other windows tell."""
@@ -111,11 +120,16 @@ class _Fit:
         rows: Bools = np.arange(len(self._unprofiled)) != number
         return rows
 
+    def _equally_good(self) -> list[float]:
+        """The strengths with which the others foretell each window best, the strongest first."""
+        missed = {like: self._missed(like) for like in _LIKE}
+        return [like for like in _LIKE if missed[like] <= min(missed.values()) + _EQUALLY_WELL]
+
     def _missed(self, like: float) -> float:
-        """How far the others are from foretelling each window, with a ridge of that strength."""
+        """How far the others are from foretelling a window, in the mean, with a ridge of that strength: of a step."""
         costs = np.array([self._solve(self._all_but(number), like) for number in range(len(self._unprofiled))])
         missed = ((self._slopes * costs).sum(axis=1) + self._level) / self._unprofiled - 1
-        return float(missed @ missed)
+        return float(np.sqrt(missed @ missed / len(missed)))
 
     def _solve(self, rows: Bools, like: float) -> Floats:
         """Least squares with costs of at least 0: where the best one is below, it is 0."""
@@ -135,6 +149,13 @@ class _Fit:
 
     def _by_kind(self, costs: Floats) -> dict[EventKind, float]:
         return dict(zip(self._kinds, costs.tolist(), strict=True))
+
+
+def _apart(window: Window, overhead: Overhead, other: Overhead) -> float:
+    """How much of what recording a step costs two estimates of it give to other kinds."""
+    of_kinds = window.retiming.a_step()
+    moved = sum(of_kinds.get(kind, 0.0) * abs(other[kind] - ns) for kind, ns in overhead.items()) / 2
+    return moved / max(sum(of_kinds.get(kind, 0.0) * ns for kind, ns in overhead.items()), 1.0)
 
 
 def _scaled(window: Window, overhead: Overhead) -> dict[EventKind, float]:

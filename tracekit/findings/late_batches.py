@@ -16,6 +16,7 @@ _ONCE = "What does not change from epoch to epoch can be done once, before the l
 _AHEAD = "let the workers work further ahead (prefetch_factor)"
 _OUT_OF_ORDER = "where the order of batches does not matter, take them as they come (in_order=False, from torch 2.6 on)"
 _IN_LOOP = "Use num_workers=0: it takes {making} to make a batch, and {handing} to receive one from a worker."
+_NOT_PINNED = " Compare with batches that are not pinned (pin_memory=False)."
 # The reasons whose line is what to change: it is where the finding points.
 _MADE_BY_WORKERS = ("slow_worker", "few_workers", "larger_batches", "slow_batches", "full_queue")
 
@@ -44,9 +45,16 @@ def why(explanation: Explanation) -> str:
     return _WHY[explanation.reason](explanation)
 
 
-def advice(explanation: Explanation) -> str:
-    """What to do: never more workers where they could not help."""
-    return _ADVICE[explanation.reason](explanation)
+def advice(explanation: Explanation, pins: bool = False) -> str:
+    """What to do: never more workers where they could not help. First the line of theirs that is slow, if one is;
+    `pins` tells whether the loader's batches are pinned."""
+    place = line_to_change(explanation)
+    cheaper = ""
+    if place is not None:
+        of_batch = f"{duration(explanation.place_ns)} of {duration(explanation.blamed_ns)} for a batch"
+        cheaper = f"Make {named(place)} cheaper: it takes {of_batch}. "
+    pinned = _NOT_PINNED if explanation.reason == "delayed" and pins else ""
+    return f"{cheaper}{_ADVICE[explanation.reason](explanation)}{pinned}"
 
 
 def line_to_change(explanation: Explanation) -> Place | None:
@@ -187,8 +195,7 @@ _ADVICE: dict[Reason, Callable[[Explanation], str]] = {
     "few_workers": _few_workers_advice,
     "handing_over": _handing_over_advice,
     "delayed": lambda explanation: (
-        "Use fewer workers, and fewer threads in the loop, so that it has a core when its batch is there; and compare "
-        "with batches that are not pinned (pin_memory=False)."
+        "Use fewer workers, and fewer threads in the loop, so that it has a core when its batch is there."
     ),
     "drawing": lambda explanation: (
         "Make the sampler cheaper (sampler, batch_sampler): draw the indices of an epoch at once, and keep them as a "

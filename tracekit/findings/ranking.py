@@ -24,11 +24,32 @@ _LARGELY_OTHERS = 0.5  # of the time blamed: where costlier findings leave less 
 _LARGE_PART = 0.25  # of a general finding's cost: what it has one cause for is to be done first
 _TAKES_TIME_FROM_GENERAL = 0.5  # of a general finding: a cause that explains as much of it takes its time from it
 _SHARED = 0.05  # of the smaller claim: a smaller overlap is not mentioned
+_OTHERWISE = 0.1  # of a cost: one by other costs of recording that differs by less is the same
 _MANY_LATE_STARTS = 0.02  # of a step: as in `what-if`, which then replays nothing
 
 
 def ranked(profile: Profile, findings: list[Finding]) -> list[Finding]:
     """Doubts first, then what costs every step, then what happens once; the costliest first.
+
+    Where other costs of recording explain the steps as well, a finding is told with what it then costs, too.
+    """
+    told, calibration = _ranked(profile, findings), profile.calibration
+    if calibration is None or calibration.other is None:
+        return told
+    otherwise = _ranked(profile.calibrated_by(calibration.other), findings)
+    other_costs = {(finding.id, finding.title): finding.cost_ns for finding in otherwise}
+    return [_with_other_cost(finding, other_costs.get((finding.id, finding.title))) for finding in told]
+
+
+def _with_other_cost(finding: Finding, other_ns: float | None) -> Finding:
+    if other_ns is None or abs(other_ns - (finding.cost_ns or 0.0)) <= _OTHERWISE * (finding.cost_ns or 0.0):
+        return finding
+    otherwise = "With other costs of recording, which explain both variants as well, it is up to"
+    return replace(finding, why=f"{finding.why} {otherwise} {duration(other_ns)}.")
+
+
+def _ranked(profile: Profile, findings: list[Finding]) -> list[Finding]:
+    """The findings with their costs, in order.
 
     A finding loses the time that a costlier one claims as well; a finding that is left with almost nothing is not
     listed itself, but named among the `overlaps` of the costlier one and mentioned in its advice. Where steps that the

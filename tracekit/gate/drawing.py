@@ -12,7 +12,7 @@ from tracekit.faces import Options, markdown, text
 from tracekit.faces.shared.document import as_json as json_text
 from tracekit.gate.rows import Check, Row, failed
 from tracekit.report.blocks import Block, Note, Notes, Sentences, Table
-from tracekit.statistics.uncertainty import TOO_UNSURE, UNSEEN, Interval, says_nothing
+from tracekit.statistics.uncertainty import TOO_UNSURE, UNSEEN, says_nothing
 from tracekit.trace.schema import LABEL, column
 
 SCHEMA = "tracekit.check/1"
@@ -68,7 +68,7 @@ def as_junit(check: Check, options: Options) -> str:
             kind = "error" if row.outcome == "unanswered" else "failure"
             sentence = f"{_name_of(row)}: {row.why}"
             if row.value is not None:
-                interval = "" if row.interval is None else f" ({_ends(row.interval)})"
+                interval = "" if row.interval is None else f" ({_ends(row)})"
                 why = f"; {row.why}" if row.why else ""
                 limit = _number(row.limit)
                 sentence = f"{_name_of(row)} is {_number(row.value)}{interval}; the limit is {limit}{why}"
@@ -103,10 +103,7 @@ FORMATS = {"text": as_text, "markdown": as_markdown, "json": as_json, "junit": a
 
 def _blocks(check: Check) -> list[Block]:
     rows = check.rows
-    texts = [
-        {"limit": _number(row.limit), "value": _number(row.value), "interval": row.interval and _ends(row.interval)}
-        for row in rows
-    ]
+    texts = [{"limit": _number(row.limit), "value": _number(row.value), "interval": _ends(row)} for row in rows]
     cells = [asdict(row) | row_texts for row, row_texts in zip(rows, texts, strict=True)]
     table = Table("check", pa.Table.from_pylist(cells, schema=_COLUMNS))
     could_see, names_by_reason = sensitivity(check), dict[str, list[str]]()
@@ -174,8 +171,11 @@ def _summary(rows: Sequence[Row]) -> str:
     return " ".join(sentences)
 
 
-def _ends(interval: Interval) -> str:
-    return "too far apart to tell" if says_nothing(interval) else " … ".join(map(_figure, interval))
+def _ends(row: Row) -> str | None:
+    """The interval, or the end of it that says something: the lower one is beyond the limit where the row fails."""
+    if row.interval is None or not says_nothing(row.interval):
+        return row.interval and " … ".join(map(_figure, row.interval))
+    return f"more than {_figure(row.interval[0])}" if row.outcome == "fail" else "too far apart to tell"
 
 
 def _number(value: float | None) -> str | None:

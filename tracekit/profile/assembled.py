@@ -14,6 +14,7 @@ from tracekit.compile_log.torch_trace import read
 from tracekit.errors import TracekitError
 from tracekit.errors.capturing import EmptyStudyError
 from tracekit.errors.reading import BadCompileLogError
+from tracekit.profile.growth import grown
 from tracekit.profile.names import distinct
 from tracekit.profile.opening import as_shown
 from tracekit.profile.profile import Profile
@@ -26,7 +27,7 @@ from tracekit.trace.facts.law import Broken, Law
 from tracekit.vocabulary.lines_file import GRAPH_CALL, Graph
 from tracekit.watched.reading import Watched
 
-OPENED = 3  # moments at which a watch took traces: the last ones are opened
+OPENED = 3  # moments at which a watch took traces: the first and the last ones are opened
 _MOST_APART_NS = 86_400_000_000_000  # a day: training may go on for long between compilation and recording
 _YEAR_2000_NS, _YEAR_2100_NS = 946_684_800_000_000_000, 4_102_444_800_000_000_000  # others are no unix time
 _MOST_DIGITS = 20  # of the id of a process
@@ -69,11 +70,11 @@ def study_subject(study: Study) -> Subject:
 
 
 def watch_subject(watched: Watched, open_traces: Callable[[list[Path]], Subject]) -> Subject:
-    """The last traces that the watch took, each named by the step after which it was taken; without any that can be
-    read, there is nothing but the watch."""
+    """The first trace that the watch took, with which others are compared, and the last ones, each named by the step
+    after which it was taken; without any that can be read, there is nothing but the watch."""
     after = {trace.path: trace.after for trace in watched.traces}
-    last = set(sorted({*after.values()})[-OPENED:])
-    paths = [path for path, step in after.items() if step in last]
+    first, *later = sorted({*after.values()}) or [0]
+    paths = [path for path, step in after.items() if step in (first, *later[1 - OPENED :])]
     reason = "the watch took no trace"
     members: list[Member] = []
     if after:
@@ -95,7 +96,14 @@ def watch_subject(watched: Watched, open_traces: Callable[[list[Path]], Subject]
         else replace(member, name=name)
         for member, name in zip(members, names, strict=True)
     ]
-    return Subject(opened or [Untraced("watch", "ok", reason)], watch=watched)
+    return Subject(_with_growth(opened) or [Untraced("watch", "ok", reason)], watch=watched)
+
+
+def _with_growth(members: list[Member]) -> list[Member]:
+    """The traces of a watch with the operators that their steps call more and more often."""
+    profiles = [member for member in members if isinstance(member, Profile)]
+    growth = grown(profiles[0], profiles[-1]) if len(profiles) > 1 else ()
+    return [replace(member, growth=growth) if isinstance(member, Profile) else member for member in members]
 
 
 def with_compile_log(subject: Subject, path: Path) -> Subject:

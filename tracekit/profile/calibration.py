@@ -8,10 +8,11 @@ were measured unprofiled and traced on one rank, and where the costs of recorded
 from collections.abc import Iterable
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tracekit.engine import attribute
 from tracekit.engine.calibration import Window, estimate
-from tracekit.engine.replay import EventKind, Retiming
+from tracekit.engine.replay import EventKind, Overhead, Retiming
 from tracekit.profile.profile import Profile, mean_of
 from tracekit.statistics.typical_step import typical_step
 from tracekit.trace.storing.cache import file_state, kept, result_name
@@ -23,7 +24,8 @@ class Calibration(Struct, frozen=True):
     """A variant's mean step without the time of recording, ns by bucket, so that it is as long as the unprofiled one.
 
     `error` is how far off the step is, relative to the unprofiled one, by the cost of events that the other variants
-    tell. Where `why_not` says why there is no estimate, there are no parts.
+    tell. Where `why_not` says why there is no estimate, there are no parts. `other` explains the variants as well, with
+    other costs of the kinds of events.
     """
 
     stretch: float  # by how much a traced step is longer, relative to the unprofiled one
@@ -33,6 +35,7 @@ class Calibration(Struct, frozen=True):
     wall: dict[str, float] = field(default_factory=dict)
     host: dict[str, float] = field(default_factory=dict)
     why_not: str = ""
+    other: "Calibration | None" = None
 
     @property
     def stretched(self) -> bool:
@@ -98,17 +101,29 @@ def _calibrated(members: list[Profile]) -> dict[str, Calibration]:
         if member.variant is not None and (measured := member.variant.measured) is not None
     ]
     for profile, window, estimated in zip(fit, windows, estimate(windows), strict=True):
-        wall: dict[str, float] = {}
-        host: dict[str, float] = {}
-        if not estimated.why_not:
-            attribution = attribute(window.retiming.without(estimated.overhead))
-            means = (mean_of(view, profile.answered[view.name]) for view in attribution.views.values())
-            wall, host = (mean.parts if mean is not None else {} for mean in means)
-        stretch, overhead = window.traced_ns / window.unprofiled_ns - 1, dict(estimated.overhead)
-        estimates[profile.name] = Calibration(
-            stretch, overhead, estimated.error, len(fit), wall, host, estimated.why_not
+        made = Calibration(
+            window.traced_ns / window.unprofiled_ns - 1,
+            error=estimated.error,
+            variants=len(fit),
+            why_not=estimated.why_not,
+        )
+        other = estimated.other if not made.why_not else None
+        estimates[profile.name] = replace(
+            _with_costs(made, profile, window, estimated.overhead),
+            other=_with_costs(made, profile, window, other) if other is not None else None,
         )
     return estimates
+
+
+def _with_costs(made: Calibration, profile: Profile, window: Window, overhead: Overhead) -> Calibration:
+    """The calibration with these costs of events, and with what a step takes without them where they explain it."""
+    costs = dict(overhead)
+    if made.why_not:
+        return replace(made, overhead=costs)
+    views = attribute(window.retiming.without(overhead)).views
+    means = {name: mean_of(view, profile.answered[name]) for name, view in views.items()}
+    wall, host = (mean.parts if mean is not None else {} for mean in (means["wall"], means["host"]))
+    return replace(made, overhead=costs, wall=wall, host=host)
 
 
 def _unfit(profile: Profile) -> str:

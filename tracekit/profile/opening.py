@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-import numpy as np
 from msgspec.structs import replace
 
 from tracekit.base import disclosure
@@ -17,15 +16,14 @@ from tracekit.errors.capturing import StudyAmongOthersError
 from tracekit.errors.reading import NoTraceInRunError, WatchAmongOthersError
 from tracekit.profile.names import distinct, path_as_text, run_names, shown_name, together
 from tracekit.profile.profile import Capture, Profile
+from tracekit.profile.rare_steps import one_lacks_rare_steps
 from tracekit.profile.subject import Member, Subject, Untraced, why_none
 from tracekit.run import Run, Variant, Window, is_run, read
-from tracekit.statistics.typical_step import has_unexplained_work, steps_far_longer
 from tracekit.study import is_study, read_study
 from tracekit.trace import Trace
 from tracekit.trace.facts import Breach, Law
 from tracekit.trace.reading.convert import ReadWatch
 from tracekit.trace.reading.source import is_address, traces_in
-from tracekit.trace.roles import OPERATOR
 from tracekit.trace.split import split
 from tracekit.watched.reading import is_watch, read_watch
 
@@ -230,27 +228,12 @@ def _side_by_side(members: Sequence[Member]) -> list[Member]:
     collide = {member.run_name for member in members if names.count(member.name) > 1}
     full = [f"{m.run_name}:{m.name}" if m.run is not None and m.run_name in collide else m.name for m in members]
     variants = [replace(member, name=name) for member, name in zip(members, distinct(full), strict=True)]
-    extra = {member.name: _steps_with_more(member) for member in variants if isinstance(member, Profile)}
-    lacking = {member.run_name for member in variants if member.name in extra and not extra[member.name]}
+    runs: dict[str, list[Profile]] = {}
+    for member in variants:
+        if isinstance(member, Profile) and member.run_name:
+            runs.setdefault(member.run_name, []).append(member)
+    uneven = {name for name, profiles in runs.items() if one_lacks_rare_steps(profiles)}
     return [
-        replace(member, unshared=tuple(extra[member.name]))
-        if isinstance(member, Profile) and member.run_name in lacking and extra[member.name]
-        else member
+        replace(member, without_rare=True) if isinstance(member, Profile) and member.run_name in uneven else member
         for member in variants
     ]
-
-
-def _steps_with_more(profile: Profile) -> list[int]:
-    """The indices of counted steps that take far longer and run more operators than the others, as a step that the
-    machine held up does not; none of a bare trace."""
-    if not profile.run_name:
-        return []
-    trace, indices = profile.trace, np.flatnonzero(profile.counted)
-    lasting = profile.attribution.answered_view.step_ns[indices].tolist()
-    far = steps_far_longer(lasting)
-    if not far or (profile.pattern.period == 1 and not has_unexplained_work(lasting)):
-        return []
-    operators = trace.where(lambda part: part.process & (part.roles.kind == OPERATOR))
-    ran = np.bincount(trace.steps.of(trace.ts_ns[operators]) + 1, minlength=len(trace.steps) + 1)[1:][indices]
-    usual = np.delete(ran, far).max()
-    return [int(indices[step]) for step in far if ran[step] > usual]

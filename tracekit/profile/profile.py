@@ -1,6 +1,6 @@
 """One variant and its captures, read and attributed: the input of every analysis."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -37,6 +37,7 @@ from tracekit.vocabulary.lines_file import Graph
 if TYPE_CHECKING:
     from tracekit.profile.calibration import Calibration
     from tracekit.profile.graph_building import GraphBuilder
+    from tracekit.profile.growth import Grown
 
 _MAX_KERNELS = 20_000  # kernels; if a step has more, only the longest
 LEAST_SHARE = 0.02  # of a step: what takes less is left out of what people read, unless everything is requested
@@ -165,7 +166,8 @@ class Profile(Struct, frozen=True, dict=True):
     loaders: Mapping[int, Path] = field(default_factory=dict)  # by rank, folders of what the loader's workers recorded
     calibration: "Calibration | None" = None  # with which costs are to be told without the time of recording
     beside: tuple[Breach, ...] = ()  # laws broken by what was given beside the trace
-    unshared: tuple[int, ...] = ()  # indices of steps of a kind that another variant's trace lacks: no figure has them
+    growth: "tuple[Grown, ...]" = ()  # of a watch's trace: operators that each step calls more often than earlier ones
+    without_rare: bool = False  # a variant of its run recorded no rare step: no figure has those of the others
 
     def calibrated_by(self, calibration: "Calibration | None") -> "Profile":
         """The same, with costs told without the time of recording, if there is an estimate of it."""
@@ -353,9 +355,20 @@ class Profile(Struct, frozen=True, dict=True):
     def answered(self) -> dict[str, Bools]:
         """For each view, the steps that its means cover: those that neither compile nor start anything up, or all if
         none is left, that can be answered; of these, those that are whole, if any is."""
+        return self._answered_without(self.unshared)
+
+    @_recorded
+    def unshared(self) -> tuple[int, ...]:
+        """The indices of the steps that do work which another variant's trace lacks, where one lacks any: no figure has
+        them."""
+        from tracekit.profile.rare_steps import rare_steps
+
+        return tuple(rare_steps(self, first_answered(self._answered_without(())))) if self.without_rare else ()
+
+    def _answered_without(self, unshared: Sequence[int]) -> dict[str, Bools]:
         in_means = np.full(len(self.trace.steps), self.all_compile) | ~self.attribution.compiles
         in_means[[cold_step.index for cold_step in self.cold_steps]] = False
-        in_means[[*self.unshared]] = False
+        in_means[[*unshared]] = False
         is_whole = np.ones(len(in_means), bool) if self.trace.steps.whole is None else self.trace.steps.whole.copy()
         is_whole[[*self.trace.unknown.steps]] = False
         masks = {name: in_means & view.known for name, view in self.views.items()}
@@ -390,8 +403,7 @@ class Profile(Struct, frozen=True, dict=True):
     @_recorded
     def counted(self) -> Bools:
         """The steps that figures per step are means over: those of the wall view or, if it has none, of the host's."""
-        answered = [steps for steps in self.answered.values() if steps.any()]
-        return answered[0] if answered else np.ones(len(self.trace.steps), bool)
+        return first_answered(self.answered)
 
     @_recorded
     def counted_activities(self) -> Rows:
@@ -450,6 +462,12 @@ class Profile(Struct, frozen=True, dict=True):
     def mean(self) -> Mean | None:
         """What a step takes: its wall time or, where that cannot be answered, the host's; None without either."""
         return self.means["wall"] or self.means["host"]
+
+
+def first_answered(answered: Mapping[str, Bools]) -> Bools:
+    """The steps of the first view that has any; all of them if none has."""
+    any_view = next(iter(answered.values()))
+    return next((steps for steps in answered.values() if steps.any()), np.ones_like(any_view))
 
 
 def _whole_periods(steps: Bools, period: int) -> Bools:

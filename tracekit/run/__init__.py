@@ -8,6 +8,7 @@ median or a mean over periods, and an average over passes would mix both.
 import math
 import os
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -107,9 +108,13 @@ def with_common_period(run: Run) -> Run:
         of_program = [(twin, measured) for twin, measured in timed if (twin.params, twin.workload) == program]
         # The pattern of all their passes or, where these show none together, that of the variant that shows one.
         times = [[timed_pass.step_all_ns for timed_pass in measured.passes] for _, measured in of_program]
-        pattern = step_pattern([steps_ns for passes in times for steps_ns in passes])
+        in_a_row = [
+            [steps for timed_pass in measured.passes for steps in timed_pass.steps_in_a_row]
+            for _, measured in of_program
+        ]
+        pattern = step_pattern([*chain(*times)], [*chain(*in_a_row)])
         if pattern.period == 1:
-            candidates = [pattern, *map(step_pattern, times)]
+            candidates = [pattern, *map(step_pattern, times, in_a_row)]
             pattern = max(candidates, key=lambda candidate: (candidate.period, not candidate.alike))
         for (member, measured), step_times in zip(of_program, times, strict=True):
             passes = [

@@ -7,6 +7,7 @@ meanwhile, and whether two training curves are the same.
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
@@ -167,6 +168,12 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
     # if it was not forked.
     parent: Count | None = None
     trace: _TracePath | None = None  # of a few steps after the last turn, under the profiler; relative, as all traces
+
+    @property
+    def steps_in_a_row(self) -> list[list[int]]:
+        """The durations of its steps, ns, each turn by itself: between two turns, its process is halted."""
+        remaining = iter(self.step_all_ns)
+        return [[*islice(remaining, turn.steps)] for turn in self.turns] or [self.step_all_ns]
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):

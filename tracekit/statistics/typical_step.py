@@ -105,9 +105,13 @@ def typical_steps(passes: Sequence[Sequence[int]], pattern: StepPattern) -> list
     ]
 
 
-def step_pattern(passes: Sequence[Sequence[int]]) -> StepPattern:
-    """The pattern of the steps of a program, of which these are passes: the durations of consecutive steps, ns."""
-    period = common_period(passes)
+def step_pattern(passes: Sequence[Sequence[int]], in_a_row: Sequence[Sequence[int]] | None = None) -> StepPattern:
+    """The pattern of the steps of a program, of which these are passes: the durations of consecutive steps, ns.
+
+    Where passes were halted, `in_a_row` are the steps between two halts: the first one after a halt is slower each
+    time, and no period of the program's.
+    """
+    period = common_period(passes if in_a_row is None else in_a_row)
     if period > 1:
         return StepPattern(alike=False, period=period)
     two_kinds = [_two_kinds(_logs(times)) for times in passes if len(times)]

@@ -7,10 +7,11 @@ event or from the size of the batch, and last where the thread was. A cause in a
 
 from typing import NamedTuple
 
-from tracekit.base.units import count, duration, many
+from tracekit.base.units import count, duration, many, percent
 from tracekit.watched.record import UNKNOWN, Cause, Step
 
 LEAST_SHARE = 0.5  # of the time beyond the usual, that a cause explains
+_TOLD_QUEUE = 0.05  # of the time in which a usual step could run, in which it waits for a core: less is not told
 
 NAMES = {
     Cause.UNKNOWN: "unknown",
@@ -69,7 +70,7 @@ def _explained_ns(step: Step, usual: Step) -> tuple[dict[Cause, int], ...]:
         Cause.BATCH: _beyond(step.waited_ns, usual.waited_ns),
         Cause.COMPILATION: _beyond(step.compile_ns, usual.compile_ns),
         Cause.COLLECTION: _beyond(step.collect_ns, usual.collect_ns),
-        Cause.QUEUED: _beyond(step.queued_ns, usual.queued_ns),
+        Cause.QUEUED: _beyond(step.queued_ns, int(_usual_queue(usual) * max(step.processor_ns, 0))),
     }
     rest = max(_beyond_usual_ns(step, usual) - sum(measured.values()), 0)
     inferred = {
@@ -79,13 +80,21 @@ def _explained_ns(step: Step, usual: Step) -> tuple[dict[Cause, int], ...]:
     computed = measured[Cause.COMPILATION] + measured[Cause.COLLECTION]
     seen = {
         Cause.OFF_PROCESSOR: _beyond(_off_processor_ns(step), _off_processor_ns(usual)),
-        Cause.LONGER_WORK: max(_beyond(step.processor_ns, usual.processor_ns) - computed, 0),
+        # Longer work also waits longer for its core, where that is usual.
+        Cause.LONGER_WORK: max(
+            int(_beyond(step.processor_ns, usual.processor_ns) * (1 + _usual_queue(usual))) - computed, 0
+        ),
     }
     return measured, inferred, seen
 
 
 def _beyond(ns: int, usual_ns: int) -> int:
     return max(ns - usual_ns, 0) if UNKNOWN not in (ns, usual_ns) else 0
+
+
+def _usual_queue(usual: Step) -> float:
+    """How long a usual step waits for a core for each ns in which it has one; 0 where that is not known."""
+    return max(usual.queued_ns, 0) / max(usual.processor_ns, 1)
 
 
 def _growth(step: Step, usual: Step) -> float:
@@ -127,8 +136,13 @@ def sentence(step: Step, usual: Step, explanation: Explanation, on_gpu: bool) ->
             return f"Its thread did not run for {off_ns}: it slept, read, or waited for a lock or another process."
         case Cause.LONGER_WORK:
             waits = " or waited for the GPU" if on_gpu else ""
+            queue = _usual_queue(usual) / (1 + _usual_queue(usual))
+            as_usual = f" Of the time in which it could run, it usually waits for a core for {percent(queue)}." * (
+                queue > _TOLD_QUEUE
+            )
             return (
                 f"Its thread computed{waits} for {duration(step.processor_ns)}, usually {duration(usual.processor_ns)}."
+                f"{as_usual}"
             )
         case Cause.TREND:
             return "Steps have become longer than they were."

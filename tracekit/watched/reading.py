@@ -29,7 +29,7 @@ MOST = 1 << 48  # of anything that is counted
 MOST_RANKS = 1 << 20
 LEAST_STEPS = 16  # that say what is usual
 ENTRIES_SLACK = STEPS  # steps between the middle one that is left and any other
-_TRACE = re.compile(r"(?P<stem>.+)-step(?P<step>\d{1,15})-(?P<reason>[a-z0-9-]+)\.pt\.trace\.json(?:\.gz)?")
+TAKEN_TRACE = re.compile(r"(?P<stem>.+)-step(?P<step>\d{1,15})-(?P<reason>[a-z0-9-]+)\.pt\.trace\.json(?:\.gz)?")
 _LOADER = re.compile(r"loader-\d{1,10}-\d{1,20}")  # the folder of its workers' records
 _KNOWN_FLAGS = Flag.SLOW | Flag.TRACED | Flag.APART | Flag.TRIGGERED | Flag.PERIODIC
 # Causes that lie in the rank itself. One that waits for another is off the processor; with a GPU, it is mostly busy
@@ -251,7 +251,7 @@ def _traces(folder: Path, stems: set[str]) -> list[TakenTrace]:
         paths = sorted(folder.iterdir())
     except OSError:  # they cannot be listed
         return []
-    matches = ((path, _TRACE.fullmatch(path.name)) for path in paths)
+    matches = ((path, TAKEN_TRACE.fullmatch(path.name)) for path in paths)
     taken = [
         TakenTrace(path, int(match["step"]), match["reason"])
         for path, match in matches

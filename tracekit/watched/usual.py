@@ -46,6 +46,7 @@ BLOCK_STEPS, BLOCKS = 32, 4
 GROWTH, FURTHER_GROWTH = 1.25, 2.0
 CUT = 4  # the longest steps of a block that do not count
 TYPICAL_STEPS = 128
+QUEUE_BLOCKS = 8  # of these, each of which says how long it waits for a core
 MOST_SKIPPED = 16  # one step in so many is learnt from, however short steps are
 _HASHES, _SPREADING = 1 << 32, 2_654_435_769  # multiples of the golden ratio's part of 2^32 lie evenly among the hashes
 
@@ -164,10 +165,23 @@ class Usual:
         return 0
 
 
-def typical(steps: Iterable[Sequence[int]]) -> Step:
-    """The medians of some steps, field by field; UNKNOWN where nothing was observed."""
-    known = ([value for value in values if value != UNKNOWN] for values in zip(*steps, strict=True))
-    return Step._make(median_low(values) if values else UNKNOWN for values in known)
+def typical(steps: Iterable[Step]) -> Step:
+    """The medians of some steps, field by field; UNKNOWN where nothing was observed.
+
+    A step waits for a core as long as all of them do for what they compute: of steps that take less than other work
+    keeps a core, most wait for nothing, and a few for the others. What happens once is not usual: it is the median of a
+    few blocks of steps.
+    """
+    some = [*steps]
+    known = ([value for value in values if value != UNKNOWN] for values in zip(*some, strict=True))
+    medians = Step._make(median_low(values) if values else UNKNOWN for values in known)
+    asked = [(step.queued_ns, step.processor_ns) for step in some if UNKNOWN not in (step.queued_ns, step.processor_ns)]
+    if not asked:
+        return medians
+    size = -(-len(asked) // QUEUE_BLOCKS)
+    blocks = (map(sum, zip(*asked[first : first + size], strict=True)) for first in range(0, len(asked), size))
+    per_ns = median_low(queued_ns / max(processor_ns, 1) for queued_ns, processor_ns in blocks)
+    return medians._replace(queued_ns=int(medians.processor_ns * per_ns))
 
 
 class PlainLevels:

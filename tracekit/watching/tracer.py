@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from tracekit.base.atomic import replacing
+from tracekit.capture import lost_kernels
 from tracekit.capture.child.replaced import Replacements, are_idle
 from tracekit.capture.device import activities
 
@@ -113,7 +114,8 @@ class Tracer:
         profiler.step_num = number  # the N of ProfilerStep#N counts the training's steps
         profiler.current_action = profiler.schedule(number)
         self._profiler = profiler
-        profiler.start()
+        with lost_kernels.silent():  # what it prints would be among what the training says
+            profiler.start()
 
     def step(self) -> Path | None:
         """A step ends; the path of the trace if it was the last one, and is written. Raises OSError."""

@@ -6,7 +6,15 @@ from msgspec import Meta, Struct, field
 
 from tracekit.agent.answers import Answer, Call, Figure, QuestionAboutInputs, Words, figure
 from tracekit.agent.inputs import Opened, Workplace
+from tracekit.profile.growth import advice
+from tracekit.report import Report
 from tracekit.report.explained import finding_ids, pages
+from tracekit.report.sections.watch_slow_steps import growths, why
+from tracekit.watched import Cause
+from tracekit.watched.causes import NAMES
+from tracekit.watched.reading import SlowStep as OneSlow
+from tracekit.watched.reading import Watched
+from tracekit.watched.record import UNKNOWN
 
 _EVENTS = 3  # events of a finding that are listed; `evidence` has more
 
@@ -59,17 +67,50 @@ class Withheld(Struct, forbid_unknown_fields=True):
     untrusted: Words
 
 
-class Findings(Answer, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The findings, those that cost most in their variants first."""
+class SlowCause(Struct, forbid_unknown_fields=True):
+    """What made steps of a watch slow, as far as the watch saw it; `untrusted.text` is about the longest of them."""
 
-    lists: ClassVar = ("findings", "withheld")
+    cause: str
+    steps: int
+    lost: Annotated[Figure, Meta(description="what they took beyond the usual, in all")]
+    longest: Figure
+    longest_at: int
+    untrusted: Words
+
+
+class SlowStep(Struct, forbid_unknown_fields=True):
+    """A slow step of a watch."""
+
+    step: int
+    cause: str
+    took: Figure
+    usual: Figure
+    untrusted: Words
+
+
+class Trend(Struct, forbid_unknown_fields=True):
+    """Steps of a watch had become longer by this one, or its traces show operators that every step calls more often."""
+
+    step: int | None
+    untrusted: Words
+
+
+class Findings(Answer, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The findings, those that cost most in their variants first; of a watch, also its slow steps, the costliest first,
+    their causes and the trend, which no trace has to show."""
+
+    lists: ClassVar = ("findings", "causes", "trends", "slow_steps", "withheld")
     findings: list[Entry] = field(default_factory=list)
+    causes: list[SlowCause] = field(default_factory=list)
+    trends: list[Trend] = field(default_factory=list)
+    slow_steps: list[SlowStep] = field(default_factory=list)
     withheld: list[Withheld] = field(default_factory=list)
 
 
 def findings(workplace: Workplace, question: FindingsQuestion) -> Findings:
     """The causes of a slow step: what each costs, at which line of the user's code it is, and what to change. The first
-    of each variant is the one to mend first."""
+    of each variant is the one to mend first. Of a watch, also which steps were slow and why, and whether steps become
+    longer."""
     opened = workplace.open(question.inputs)
     only = opened.reference(question.variant)
     entries = [
@@ -93,9 +134,44 @@ def findings(workplace: Workplace, question: FindingsQuestion) -> Findings:
             if only in (None, reference)
             for withheld in variant["withheld"]
         ],
+        **(_of_watch(opened.report, watched) if (watched := opened.report.subject.watch) is not None else {}),
         **opened.limits(only),
         next=following,
     )
+
+
+def _of_watch(report: Report, watched: Watched) -> dict[str, list[Any]]:
+    """What the watch itself tells, without a trace."""
+    slow = [one for one in watched.slow if one.explanation.cause is not Cause.TREND]
+    slow.sort(key=lambda one: -one.explanation.beyond_ns)
+    by_cause: dict[str, list[OneSlow]] = {}
+    for one in slow:
+        by_cause.setdefault(NAMES[one.explanation.cause], []).append(one)
+    causes = [
+        SlowCause(
+            cause,
+            len(group),
+            figure(sum(one.explanation.beyond_ns for one in group)),
+            figure(longest.step.step_ns),
+            longest.step.number,
+            Words(text=why(longest)),
+        )
+        for cause, group in by_cause.items()
+        for longest in [max(group, key=lambda one: one.step.step_ns)]
+    ]
+    trends = [Trend(one.step.number, Words(text=one.sentence)) for one in watched.slow if one not in slow]
+    trends += [Trend(None, Words(text=advice(growth))) for growth in growths(report)]
+    steps = [
+        SlowStep(
+            one.step.number,
+            NAMES[one.explanation.cause],
+            figure(one.step.step_ns),
+            figure(one.step.usual_ns if one.step.usual_ns != UNKNOWN else None),
+            Words(text=why(one)),
+        )
+        for one in slow
+    ]
+    return {"causes": sorted(causes, key=lambda one: -(one.lost.value or 0)), "trends": trends, "slow_steps": steps}
 
 
 def _entry(opened: Opened, reference: str, finding: dict[str, Any]) -> Entry:

@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta, Struct, field
 
-from tracekit.agent.answers import Answer, Call, CannotAnswer, Figure, QuestionAboutInputs, Words, figure
+from tracekit.agent.answers import Answer, Call, CannotAnswer, Figure, QuestionAboutInputs, View, Words, figure
 from tracekit.agent.inputs import Opened, Workplace
 from tracekit.report.blocks import Excerpt
 from tracekit.report.owner_costs import owners_by_variant
@@ -32,16 +32,28 @@ class Costs(Struct, omit_defaults=True, forbid_unknown_fields=True):
     shared: dict[str, Figure] = field(default_factory=dict)
 
 
+class Time(Struct, omit_defaults=True, forbid_unknown_fields=True):
+    """Which time the costs of a variant are: of its mean `step`, as it was recorded, to which they add up. `wall` is
+    from one step to the next, with the time in which the GPU works; `host` is what the host takes. Under the profiler,
+    steps take longer than the `unprofiled_step`."""
+
+    variant: str
+    view: View
+    step: Figure
+    unprofiled_step: Figure | None = None
+
+
 class Lines(Answer, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """Lines, the most expensive first; those of `where` in the order of the file."""
 
-    lists: ClassVar = ("lines",)
+    lists: ClassVar = ("lines", "times")
     lines: list[Costs] = field(default_factory=list)
+    times: list[Time] = field(default_factory=list)
 
 
 def lines(workplace: Workplace, question: LinesQuestion) -> Lines:
-    """What each line of the user's code costs in a step of each variant. The lines add up to the step, together with
-    what belongs to no line."""
+    """What each line of the user's code costs in a recorded step of each variant; `times` says of which time. The lines
+    add up to that step, together with what belongs to no line."""
     opened = workplace.open(question.inputs)
     variants = owners_by_variant(opened.report)
     limits = opened.limits()
@@ -62,11 +74,19 @@ def lines(workplace: Workplace, question: LinesQuestion) -> Lines:
     else:
         blocks = side_by_side.excerpts_at(question.where)
         entries = [entry for block in blocks if isinstance(block, Excerpt) for entry in _of(opened, block)]
-    inputs = {"inputs": question.inputs}
-    following = [Call("findings", inputs, "why they cost it")]
-    if question.where is None and any(entry.untrusted.file for entry in entries):
-        following.insert(0, Call("lines", inputs, "its source, with where=FILE:FUNCTION of a line above"))
-    return Lines(lines=entries, **limits, next=following)
+    measured = {variant["name"]: variant["measured"] for variant in opened.document["variants"]}
+    times = [
+        Time(
+            opened.references[variant.name],
+            "wall" if variant.view == "wall" else "host",
+            figure(variant.total_ns),
+            figure(unprofiled["step_ns"]) if (unprofiled := measured[variant.name]) else None,
+        )
+        for variant in variants
+        if variant.total_ns
+    ]
+    following = [Call("findings", {"inputs": question.inputs}, "why they cost it")]
+    return Lines(lines=entries, times=times, **limits, next=following)
 
 
 def _costliest(opened: Opened, side_by_side: SideBySide) -> list[Costs]:

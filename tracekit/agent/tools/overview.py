@@ -11,11 +11,13 @@ from tracekit.agent.inputs import Opened, Workplace
 from tracekit.run.model import Outcome
 
 _VIEWS: tuple[View, ...] = ("wall", "host")
+_CAUSES = "the causes, with their lines and what to change"
+_SLOW_STEPS = "the slow steps of the watch and their causes, and the findings of its traces"
 _WORTH = 0.01  # share of a step: smaller buckets are not listed
 
 
 class OverviewQuestion(Question, kw_only=True, forbid_unknown_fields=True):
-    """What to look at; nothing lists the runs and traces below the root."""
+    """What to look at; nothing lists the runs, traces and watches below the root."""
 
     inputs: Annotated[
         list[str],
@@ -24,9 +26,9 @@ class OverviewQuestion(Question, kw_only=True, forbid_unknown_fields=True):
 
 
 class Input(Struct, forbid_unknown_fields=True):
-    """A run or a trace that can be asked about; its path is in `untrusted.file`."""
+    """A run, a trace or the folder of a watch that can be asked about; its path is in `untrusted.file`."""
 
-    kind: Literal["run", "trace"]
+    kind: Literal["run", "trace", "watch"]
     size: Figure
     untrusted: Words
 
@@ -94,7 +96,7 @@ class Overview(Answer, kw_only=True, omit_defaults=True, forbid_unknown_fields=T
 
 def overview(workplace: Workplace, question: OverviewQuestion) -> Overview:
     """Step times, buckets and verdict of each variant, how they compare, and what cannot be answered. Begin here.
-    Without inputs, lists the runs and traces below the root."""
+    Without inputs, lists the runs, traces and watches below the root."""
     if not question.inputs:
         return _listing(workplace)
     opened = workplace.open(question.inputs)
@@ -121,17 +123,14 @@ def overview(workplace: Workplace, question: OverviewQuestion) -> Overview:
         ],
         **opened.limits(),
         next=[
-            Call("findings", inputs, "the causes, with their lines and what to change"),
+            Call("findings", inputs, _CAUSES if opened.report.subject.watch is None else _SLOW_STEPS),
             *([Call("compare", inputs, "which buckets differ, beyond noise")] if opened.document["comparison"] else []),
         ],
     )
 
 
 def _listing(workplace: Workplace) -> Overview:
-    inputs = [
-        Input("run" if found.kind == "run" else "trace", figure(found.bytes, "B"), Words(file=found.path))
-        for found in workplace.found()
-    ]
+    inputs = [Input(found.kind, figure(found.bytes, "B"), Words(file=found.path)) for found in workplace.found()]
     if not inputs:
         return Overview(
             next=[Call("overview", {"inputs": ["sample"]}, "the run that comes with tracekit: no other is here")]

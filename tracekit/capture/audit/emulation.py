@@ -22,6 +22,9 @@ CPU = torch.device("cpu")
 GPU = torch.device("cuda", 0)
 UNDECIDED = torch.device("meta")  # made inside an operator: takes the device of the tensors it meets
 _FEWEST_TO_FORGET = 4096
+# A smaller copy from pageable memory is staged at once (CUDA's "API synchronization behavior"); of a larger one, the
+# driver stages piece by piece, whatever `non_blocking` says.
+_STAGED_BYTES = 64 * 1024
 tensor_device = torch.Tensor.device.__get__  # the real attribute, whatever replaces it
 _KNOWN_NAMESPACES = ("aten", "prim", "prims", "profiler", "quantized", "mkldnn", "mkl", "onednn")
 READS = "reads a value back (.item(), float(), int(), if tensor:)"
@@ -273,13 +276,24 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc]
 
     def see_copy(self, operator: str, source: torch.Tensor, to: torch.device, non_blocking: bool) -> None:
         """Record a copy from device to device if the host waits for it."""
-        if non_blocking or source.numel() == 0:
+        if source.numel() == 0:
             return
         if to.type == "cpu":
-            self.watch.see("sync", operator, "copies to the host and waits")
-        elif self.devices.of(source).type != "cuda":
-            pinned = "pinned, but without non_blocking=True" if self.devices.is_pinned(source) else "pageable"
-            self.watch.see("copy", operator, f"copies to the GPU and waits ({pinned})")
+            if not non_blocking:
+                self.watch.see("sync", operator, "copies to the host and waits")
+        elif self.devices.of(source).type != "cuda" and (
+            why := _why_it_waits(self.devices.is_pinned(source), non_blocking, source.nbytes)
+        ):
+            self.watch.see("copy", operator, f"copies to the GPU and waits ({why})")
+
+
+def _why_it_waits(is_pinned: bool, non_blocking: bool, copied_bytes: int) -> str:
+    """Why the host waits for a copy to the GPU; empty if it does not."""
+    if not non_blocking:
+        return "pinned, but without non_blocking=True" if is_pinned else "pageable"
+    if is_pinned or copied_bytes <= _STAGED_BYTES:
+        return ""
+    return "its source is not pinned: for all its non_blocking=True, the driver takes it piece by piece"
 
 
 def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:

@@ -12,8 +12,10 @@ import signal
 import statistics
 import threading
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +34,7 @@ from tracekit.capture.device import gpu, is_gpu, synchronize, uuid
 from tracekit.capture.job import MESSAGE_BYTES, TURNS, WAITING, Job, PassResult, message, store_so_far
 from tracekit.compile_log.ledger import total_ns
 from tracekit.run import Traces, Turn
-from tracekit.statistics.typical_step import typical_step
+from tracekit.statistics.typical_step import common_period, typical_step
 
 FIRST_STEPS = 3
 _RAMP_NS = 500_000_000
@@ -182,7 +184,7 @@ def take_turns(job: Job, recorder: CompileRecorder, graphs: GraphLog, pipes: Tur
     warmup += yield from memory.forget_peaks()
     step_ns, clock = (yield from timing.time_one(job.device)), timing.clock(job.device)
     settled = len(recorder.compiled)
-    times: list[int] = []
+    times: list[list[int]] = []  # by turn
     turns: list[Turn] = []
     result, queue = PassResult(no_turns=pipes.why_not), RunQueue()
     yardsticks = Yardsticks(queue)
@@ -203,7 +205,7 @@ def take_turns(job: Job, recorder: CompileRecorder, graphs: GraphLog, pipes: Tur
             return result
         worked_ns, driven_ns = time.process_time_ns() - worked_ns, time.thread_time_ns() - driven_ns
         queued_ns = queue.waited_ns() - queued_ns
-        times, step_ns = [*times, *turn_steps_ns], round(statistics.fmean(turn_steps_ns))
+        times, step_ns = [*times, turn_steps_ns], round(statistics.fmean(turn_steps_ns))
         yards_ns = [sum(before_and_after) // 2 for before_and_after in zip(yards_before, yardsticks.ns(), strict=True)]
         turn = Turn(
             started_ns=began_ns,
@@ -215,10 +217,11 @@ def take_turns(job: Job, recorder: CompileRecorder, graphs: GraphLog, pipes: Tur
         )
         turns.append(turn)
         compiles = len(recorder.compiled)
+        all_ns = [*chain(*times)]
         measured = timing.measured(
-            job.device, times, warmup_steps=warmup, compiles=compiles, compiles_timed=compiles - settled
+            job.device, all_ns, warmup_steps=warmup, compiles=compiles, compiles_timed=compiles - settled
         )
-        memory_peaks, sizes = memory.peaks(len(times)), graphs.last(len(times))
+        memory_peaks, sizes = memory.peaks(len(all_ns)), graphs.last(len(all_ns))
         result = PassResult(measured=measured, memory=memory_peaks, graphs=sizes, turns=turns)
         store_so_far(job, result)
         if has_ended:
@@ -228,9 +231,14 @@ def take_turns(job: Job, recorder: CompileRecorder, graphs: GraphLog, pipes: Tur
     if not turns or not pipes.wants_trace:
         return result
     stopwatch.enter("trace")
-    period = job.period if job.period > 1 else typical_step(times).period
-    traced = min(_TRACED_STEPS, job.steps) if period == 1 else min(period, _MOST_TRACED)
+    traced = _steps_to_trace(job, times)
     return replace(result, traces=Traces(steady=(yield from short_trace(job, recorder, traced))))
+
+
+def _steps_to_trace(job: Job, times: Sequence[Sequence[int]]) -> int:
+    """A whole period, if earlier passes or the turns of this one show any."""
+    period = job.period if job.period > 1 else common_period(times)
+    return min(_TRACED_STEPS, job.steps) if period == 1 else min(period, _MOST_TRACED)
 
 
 def _steps_in_turn(turn_ns: int, step_ns: int, period: int) -> int:

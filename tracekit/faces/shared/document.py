@@ -16,6 +16,7 @@ from tracekit.engine import Attribution
 from tracekit.engine.attribution import StepView
 from tracekit.engine.buckets import WALL
 from tracekit.profile import Mean, Member, Profile, Untraced
+from tracekit.profile.calibration import Calibration
 from tracekit.profile.compare import Comparison
 from tracekit.profile.names import path_as_text
 from tracekit.profile.profile import as_contracted
@@ -265,6 +266,10 @@ def _calibrated(report: Report, profile: Profile) -> dict[str, Any] | None:
     calibration = report.calibrations.get(profile.name)
     if calibration is None:
         return None
+    return _estimate(calibration) | {"other": _estimate(calibration.other) if calibration.other is not None else None}
+
+
+def _estimate(calibration: Calibration) -> dict[str, Any]:
     return {
         "wall_ns": sum(calibration.wall.values()) if calibration.wall else None,
         "host_ns": sum(calibration.host.values()) if calibration.host else None,

@@ -18,7 +18,7 @@ from tracekit.findings.culprits import by_name, plain, time_blamed_on, where_of_
 from tracekit.findings.finding import Where
 from tracekit.findings.kernels import time_of
 from tracekit.findings.page import COMPILE
-from tracekit.profile import Profile
+from tracekit.profile import Profile, growth
 from tracekit.trace.facts.coverage import device_side_missing
 from tracekit.trace.rereading import arguments
 from tracekit.trace.roles import COMPILED_CODE, OPERATOR, PYTHON
@@ -148,10 +148,10 @@ def cpu_compute(profile: Profile) -> Iterator[Finding]:
         if location.line is None:
             location = Where(line.file, line.line, line.function, plain(first.name), module=location.module)
     in_breaks = time_of_rules(profile, "compiled_code")  # re-entering compiled code computes nothing
-    advice = _MANY[is_compiled(profile)]
+    advice = growth.advice(profile.growth) or _MANY[is_compiled(profile)]
     if (gpu := _unused_gpu(profile)) is not None:
         advice = f"Move the model and its batches to the GPU: nothing was allocated on the {gpu} of this machine."
-    elif first.step_ns >= _STANDS_OUT * mean.parts["cpu_compute"]:
+    elif not profile.growth and first.step_ns >= _STANDS_OUT * mean.parts["cpu_compute"]:
         advice = _advice(profile, first.name).replace(
             "{most}", duration(first.step_ns / stretch(profile, mean.step_ns))
         )

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from tracekit.base.intervals import Bools, Ints
 from tracekit.base.pages import Cure
 from tracekit.base.units import count, duration, many, percent
+from tracekit.engine.buckets import WALL
 from tracekit.findings import Finding, FindingPage, Where, evidence, late_batches, rule
 from tracekit.findings.culprits import Culprit, by_name, plain, shares_of_buckets, where_of_event
 from tracekit.profile import LEAST_SHARE, Profile
@@ -29,6 +30,7 @@ _RECEIVES_A_TENSOR = re.compile(
     r".*torch[/\\]multiprocessing[/\\]reductions\.py\(\d+\): rebuild_\w+", re.DOTALL
 )  # what calls it is a method of C, which has no file
 _AS_MANY_AS_CORES = 16  # more workers are no advice for a usual machine
+_PINNED_COPY = re.compile(r"Memcpy HtoD \(Pinned.*", re.DOTALL)
 _LINK = "https://docs.pytorch.org/docs/stable/data.html#single-and-multi-process-data-loading"
 _OTHER_PROCESSES = (
     "Load in other processes (DataLoader(num_workers=…, persistent_workers=True, prefetch_factor=…)), so that the next "
@@ -123,13 +125,15 @@ def data_loading(profile: Profile) -> Iterator[Finding]:
     if waits.in_process:
         reason, advice = _in_process(waits)
     elif explanation is not None:
-        reason, advice = late_batches.why(explanation), late_batches.advice(explanation)
+        reason, advice = late_batches.why(explanation), late_batches.advice(explanation, copies_pinned(profile))
     else:
         reason, advice = _of_workers(waits)
     culprit = waits.culprits[0] if waits.in_process and waits.culprits else None  # with workers, the loop only waits
     row = int(culprit.rows[0]) if culprit is not None else int(waits.spans[0]) if len(waits.spans) else -1
     name = plain(culprit.name) if culprit is not None else waits.loader
     location, lines = _line_of_wait(profile, row, name)
+    if waits.in_process:
+        advice = _line_to_change(profile, location) + advice
     if explanation is not None and (place := late_batches.line_to_change(explanation)) is not None:
         location = replace(location, file=place.file, line=place.line, function=place.function)
     yield Finding(
@@ -142,6 +146,21 @@ def data_loading(profile: Profile) -> Iterator[Finding]:
         link=_LINK,
         claim=profile.attribution.pieces.union(waits.is_waiting),
     )
+
+
+def copies_pinned(profile: Profile) -> bool:
+    """Whether anything is copied to a GPU from pinned memory: otherwise, no loader pins its batches to any end."""
+    return profile.trace.census.any(lambda roles: roles.gpu & roles.named(_PINNED_COPY))
+
+
+def _line_to_change(profile: Profile, slow: Where) -> str:
+    """The dataset's line that takes most of the wait, to begin an advice with; empty if only a line of the loop is
+    known, which works at other times, too."""
+    others = shares_of_buckets(profile, *(bucket for bucket in WALL if bucket != "dataload"))
+    if not slow.line or any((slow.file, slow.function) == (other.file, other.function) for other, _ in others):
+        return ""
+    function = plain(slow.function) if slow.function else "the line"
+    return f"Make {function}{slow.at} cheaper first: it has the largest part of the wait. "
 
 
 def _line_of_wait(profile: Profile, row: int, name: str | None) -> tuple[Where, str]:

@@ -16,7 +16,7 @@ from tracekit.findings.holes import LEAST_NS, OFTEN, is_hole
 from tracekit.findings.kernels import queue_waits, time_of
 from tracekit.findings.page import COMPILE
 from tracekit.findings.verdict import HOST_BOUND, mostly_unknown
-from tracekit.profile import Mean, Profile
+from tracekit.profile import Mean, Profile, growth
 from tracekit.profile.recording_words import median
 from tracekit.trace.facts.coverage import device_side_missing
 from tracekit.trace.facts.laws.sides import has_operators
@@ -335,6 +335,8 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
 def _advice(profile: Profile, mean: Mean, name: str, is_wrapped: bool) -> tuple[str, str]:
     """What to do about it, and where to read more."""
     trace = profile.trace
+    if profile.growth:
+        return growth.advice(profile.growth), ""
     eager = _ADVICE if can_compile(profile) else _ADVICE_TOO_OLD
     advice, link = (_ADVICE_COMPILED if is_compiled(profile) else eager)[name]
     replays = trace.census.any(lambda roles: roles.graph_launch)

@@ -14,6 +14,7 @@ from tracekit.base.units import duration, percent, ratio
 from tracekit.engine.buckets import BUCKETS, HOST, WALL
 from tracekit.engine.replay import EventKind
 from tracekit.profile import Profile
+from tracekit.profile.calibration import Calibration
 from tracekit.profile.run_facts import contrast_of
 from tracekit.report.blocks import Block, Sentences, Table
 from tracekit.report.breakdown import Breakdown, Part, breakdown
@@ -176,6 +177,23 @@ def _holding(parts: dict[str, float]) -> dict[str, float]:
     return {key: value for key, value in parts.items() if value}
 
 
+def _costs(calibration: Calibration) -> str:
+    return ", ".join(f"{duration(ns)} for {_EVENTS[kind]}" for kind, ns in calibration.overhead.items() if ns >= 1)
+
+
+def _otherwise(calibration: Calibration) -> str:
+    """The other costs that explain the variants as well, with the bucket that they change most; empty without any."""
+    other = calibration.other
+    if other is None:
+        return ""
+    key = max(other.wall, key=lambda key: abs(other.wall[key] - calibration.wall[key]))
+    return (
+        f" Two variants cannot tell the kinds of events apart: {_costs(other)} would explain them as well, and "
+        f"{BUCKETS[key].label} would then take {duration(other.wall[key])} of the step in place of "
+        f"{duration(calibration.wall[key])}."
+    )
+
+
 @of_run("calibrated", "Without the profiler's own time", rank=21, stage="lead")
 def calibrated(report: Report) -> Contents | None:
     """The steps of variants that recording stretches, as they would be unprofiled."""
@@ -193,15 +211,14 @@ def calibrated(report: Report) -> Contents | None:
     )
     lines = []
     for name, calibration in stretched.items():
-        costs = ", ".join(f"{duration(ns)} for {_EVENTS[kind]}" for kind, ns in calibration.overhead.items() if ns >= 1)
         mean = report.member(name).means["wall"]
         assert mean is not None
         recording = duration(mean.step_ns - sum(calibration.wall[key] for key in WALL))
         lines.append(
             f"{sanitize(name)}: traced steps take {ratio(1 + calibration.stretch)} as long as unprofiled ones. Of "
-            f"them, {recording} a step is recording ({costs}). The costs of findings leave this out. "
+            f"them, {recording} a step is recording ({_costs(calibration)}). The costs of findings leave this out. "
             f"From the other variants alone, the step would come out {percent(abs(calibration.error))} "
-            f"{'too long' if calibration.error > 0 else 'too short'}."
+            f"{'too long' if calibration.error > 0 else 'too short'}.{_otherwise(calibration)}"
         )
     sentences = Sentences(tuple(lines), "quiet")
     return Contents((sentences, numbers) if numbers is not None else (sentences,))

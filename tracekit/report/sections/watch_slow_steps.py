@@ -13,6 +13,7 @@ from tracekit.base.names import sanitize
 from tracekit.base.units import count, duration, many
 from tracekit.findings.late_batches import named
 from tracekit.profile import Profile
+from tracekit.profile.growth import Grown, in_words
 from tracekit.profile.names import path_as_text
 from tracekit.report import Report
 from tracekit.report.blocks import Sentences, Table
@@ -241,11 +242,17 @@ def traces(report: Report, watched: Watched) -> Contents | None:
     profiles = {capture.path: profile for profile in report.profiles for capture in profile.captures}
     rows = [_trace_row(watched, trace, profiles.get(trace.path)) for trace in reversed(watched.traces)]
     lines = [_recurrence(row) for row in rows if row["opened"]]
-    if unopened := len(rows) - len(lines):
+    lines += [f"Each step does more than those before: {in_words(growth)}." for growth in growths(report)]
+    if unopened := sum(not row["opened"] for row in rows):
         lines.append(
             f"{many(unopened, 'more trace is', 'more traces are')} not opened here: --full lists the commands."
         )
     return Contents((Sentences(tuple(lines)), Table.of("watch_traces", rows, TRACES, detail=True)))
+
+
+def growths(report: Report) -> list[tuple[Grown, ...]]:
+    """The operators that steps call more and more often, if there are any: the same of all traces."""
+    return [*{profile.growth for profile in report.profiles if profile.growth}]
 
 
 def _recurrence(row: dict[str, Any]) -> str:

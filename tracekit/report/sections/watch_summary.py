@@ -10,8 +10,10 @@ import pyarrow as pa
 
 from tracekit.base.names import sanitize
 from tracekit.base.units import count, duration, many, percent
+from tracekit.findings.finding import as_clause
 from tracekit.findings.late_batches import named
 from tracekit.loading.record import Place
+from tracekit.profile.growth import advice
 from tracekit.profile.names import path_as_text
 from tracekit.profile.opening import as_shown
 from tracekit.report import Report
@@ -60,9 +62,10 @@ FACTS = pa.schema(
 
 
 @of_watch("watch", "The watch", rank=-3, stage="lead")
-def summary(_: Report, watched: Watched) -> Contents:
+def summary(report: Report, watched: Watched) -> Contents:
     """What was watched, what a step takes, which steps were slow; and a command that leads on."""
-    lines = [*_pace(watched), *_slow(watched), f"Next: {_next(watched)}"]
+    growth = next((profile.growth for profile in report.profiles if profile.growth), ())
+    lines = [*_pace(watched), *_slow(watched), f"Next: {as_clause(advice(growth)) or _next(watched)}"]
     blocks: list[Block] = [Sentences(tuple(map(sanitize, lines)), "lead")]
     if notes := [Note("warning", (), sanitize(text)) for text in _warnings(watched)]:
         blocks.append(Notes(tuple(notes)))

@@ -258,7 +258,8 @@ class ProbeError(Exception):
 
 
 def import_scanner() -> str:
-    """Check that the scanner of traces, the loops of replays, and what a watch and marks of lines need were built for this machine."""
+    """Check that the scanner of traces, the loops of replays, and what a watch and marks of lines need were built for
+    this machine."""
     native = ("_loops", "_levels", "_marks")
     modules = ["tracekit.trace.reading.native._scan", *(f"tracekit.native.{name}" for name in native)]
     if sys.platform == "linux" and sys.byteorder == "little":

@@ -83,7 +83,10 @@ class LineMarks:
         marks = []
         for number, thread in enumerate(threads):
             marks += told([row for row in rows if row.thread == number], places, thread)
-        return Taken(sorted(marks), places)
+        used = sorted({mark.place for mark in marks if mark.place >= 0})
+        number_of = {place: number for number, place in enumerate(used)} | {-1: -1}
+        marks = [mark._replace(place=number_of[mark.place]) for mark in sorted(marks)]
+        return Taken(marks, [places[place] for place in used])
 
     def _is_users(self, code: CodeType) -> bool:
         return self._owner_of(code.co_filename) == USER

@@ -12,7 +12,6 @@ import struct
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
@@ -178,7 +177,8 @@ class _Tracer:
 
 
 def _made(claims: Callable[[CodeType], bool], disable: object) -> Any:
-    kind: Any = PlainMarks
-    with suppress(ImportError):
-        from tracekit.native._marks import Marks as kind
-    return kind(claims, disable, MOST_ARRIVALS, _BUSY_NS)
+    try:
+        from tracekit.native._marks import Marks
+    except ImportError:
+        return PlainMarks(claims, disable, MOST_ARRIVALS, _BUSY_NS)
+    return Marks(claims, disable, MOST_ARRIVALS, _BUSY_NS)

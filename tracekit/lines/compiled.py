@@ -140,14 +140,30 @@ class _CalledGraphs(Struct, frozen=True):
             names, calls = _names(trace, operators.rows[rows_of_region]), self.graphs[number].calls
             is_seen[number] = generates_any(names, calls)
             owner[rows_of_region] = self._owners(number, lines_of_operators(names, calls), owners)
-        # Where kernels run on the host that left no events, what a region does besides its operators belongs to the
-        # lines of all of those kernels: an estimate.
+        known, region = operators.chosen(owner >= 0), region[owner >= 0]
+        owner = owner[owner >= 0]
+        # On a CPU, what a region does besides its operators, such as allocating their results, prepares the next one.
+        # Where its kernels left no events, it belongs to the lines of all of them. Both are estimates.
         if not roles.gpu.any():
+            thread = thread.overlaid(self._around(known, region), owner, estimated=True)
             lines = [lines_of(call for call in graph.calls if not call.operator) for graph in self.graphs]
             fused = np.array([self._owners(number, [group], owners)[0] for number, group in enumerate(lines)], np.int64)
             is_unseen = ~is_seen & (fused >= 0)
             thread = thread.overlaid(self.spans.chosen(is_unseen), fused[is_unseen], estimated=True)
-        return thread.overlaid(operators.chosen(owner >= 0), owner[owner >= 0])
+        return thread.overlaid(known, owner)
+
+    def _around(self, operators: Spans, region: Ints) -> Spans:
+        """The operators of each region, from the end of the one before to their own; the last until the region ends."""
+        if not len(region):
+            return operators
+        changes = region[1:] != region[:-1]
+        is_first, is_last = np.append(True, changes), np.append(changes, True)
+        before = np.concatenate(([0], operators.ends[:-1]))
+        return Spans(
+            operators.rows,
+            np.where(is_first, self.spans.starts[region], before),
+            np.where(is_last, self.spans.ends[region], operators.ends),
+        )
 
     def fills(self, with_kernels: Thread, launch: Ints, gpu: Ints) -> Fills:
         """Where the operators that have lines begin, and the launches of the kernels that do."""

@@ -27,6 +27,31 @@ TRAINING = """
     optimizer.step()
 """
 BODIES = {
+    "without a module": (
+        "w = torch.zeros(4, 1, requires_grad=True)\nfor _ in range(steps):\n"
+        "    (torch.randn(6, 4) @ w - 1).square().mean().backward()\n"
+        "    with torch.no_grad():\n        w -= 0.1 * w.grad\n        w.grad = None\n",
+        "backward",
+        "1 backward pass",
+        None,
+    ),
+    "an optimizer, but no module": (
+        "w = torch.zeros(4, 1, requires_grad=True)\noptimizer = torch.optim.SGD([w], lr=0.1)\n"
+        "for _ in range(steps):\n    (torch.randn(6, 4) @ w - 1).square().mean().backward()\n"
+        "    (torch.randn(6, 4) @ w - 1).square().mean().backward()\n    optimizer.step()\n    optimizer.zero_grad()\n",
+        "optimizer",
+        "1 step of SGD, 2 micro-batches (backward passes)",
+        None,
+    ),
+    "a GAN": (
+        "other = torch.nn.Linear(4, 4)\nfirst = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+        "second = torch.optim.Adam(other.parameters())\nfor _ in range(steps):\n"
+        "    loss_of(net, other(torch.randn(6, 4)).detach()).backward()\n    first.step()\n"
+        "    loss_of(net, other(torch.randn(6, 4))).backward()\n    second.step()\n",
+        "optimizer",
+        "1 step of SGD and what the others do meanwhile, 2 backward passes",
+        1,
+    ),
     "in eval mode": ("net.eval()\n" + PLAIN, "optimizer", "1 step of Adam", 1),
     "a wrapper in eval mode": (
         "net = torch.nn.Sequential(net)\nnet.training = False\n" + PLAIN,
@@ -110,7 +135,7 @@ def test_steps_of_several_ends_say_how_much_that_is(boundary, every, batches, sa
         boundary=boundary,
         job=SimpleNamespace(step_every=every),
         backward=SimpleNamespace(in_a_step=lambda: batches),
-        optimizers=["Adam", "SGD"],
+        optimizers=["Adam"],
         caller=torch.nn.Linear(1, 1),
     )
     assert what_a_step_is(steps) == said

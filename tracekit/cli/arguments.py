@@ -162,7 +162,7 @@ def add_script_arguments(parser: argparse.ArgumentParser) -> None:
         default=argparse.SUPPRESS,
         metavar="WHERE",
         help="where a step of a script ends: optimizer, call (of the outermost module), or FILE:LINE; by default where "
-        "it calls tracekit.step(), or else where an optimizer steps, or else at a call",
+        "it calls tracekit.step(), or else where an optimizer steps, or else at a call, or else after backward()",
     )
     parser.add_argument(
         "--step-every",

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from tracekit.base.names import HEAD, short
 from tracekit.base.units import percent
 from tracekit.engine.buckets import BUCKETS, KEYS
+from tracekit.lines.calls import LineCalls, known_calls
 from tracekit.lines.means import Owner, OwnerMean, OwnerMeans
 from tracekit.lines.owners import Group, SourceLine
 from tracekit.lines.ownership import MOST_EVENTS
@@ -36,6 +37,7 @@ class VariantOwners(Struct, frozen=True):
     name: str
     means: OwnerMeans
     view: str
+    calls: Sequence[LineCalls] = ()  # what each line calls most often in a step
 
     def by(
         self, key: Callable[[Owner], Key], is_counted: Callable[[OwnerMean], bool] | None = None
@@ -207,7 +209,10 @@ def owners_by_variant(report: Report) -> list[VariantOwners]:
     """The owners in the view that all of these sections use: wall time, where any variant can answer it."""
     profiles = [profile for profile in report.profiles if _has_owners(profile)]
     view = "wall" if any(profile.means["wall"] is not None for profile in profiles) else "host"
-    return [VariantOwners(profile.name, profile.owner_means, view) for profile in profiles]
+    return [
+        VariantOwners(profile.name, profile.owner_means, view, known_calls(profile.ownership, profile.counted))
+        for profile in profiles
+    ]
 
 
 def _has_owners(profile: Profile) -> bool:

@@ -140,9 +140,13 @@ def what_a_step_is(steps: "ScriptSteps") -> str:
     unit = {
         Boundary.OPTIMIZER: f"step{plural} of {next(iter(steps.optimizers), 'the optimizer')}",
         Boundary.MARK: f"mark{plural} reached",
+        Boundary.BACKWARD: f"backward pass{'es' * (count > 1)}",
     }.get(steps.boundary, f"call{plural} of {_name(steps.caller)}")
-    passes = f", {batches:g} micro-batches (backward passes)" if batches > count else ""
-    return f"{count} {unit}{passes}"
+    if batches <= count:
+        return f"{count} {unit}"
+    if steps.boundary is Boundary.OPTIMIZER and len(steps.optimizers) > 1:  # each has a loss of its own
+        return f"{count} {unit} and what the others do meanwhile, {batches:g} backward passes"
+    return f"{count} {unit}, {batches:g} micro-batches (backward passes)"
 
 
 def _name(caller: Any) -> str:
@@ -170,7 +174,7 @@ class ScriptSteps:
         self._graphs = GraphLog()
         self._graph_calls = GraphCalls(self._graphs)
         self.script_variant = ScriptVariant(job.requested, self._called, self._graph_calls.met)
-        self.backward = BackwardPasses(losses.backward_from if losses else None)
+        self.backward = BackwardPasses(self._backward_ended, losses.backward_from if losses else None)
         self._steps: timing.Steps[PassResult] | None = None
         self._memory: MemoryMeter | None = None
         self._allowed = allowed(job.step_at)
@@ -244,6 +248,7 @@ class ScriptSteps:
         started = f"; it started {children} process{several}, whose training is not seen" if children else ""
         missed = ["no optimizer stepped"] * (Boundary.OPTIMIZER in self._allowed)
         missed += ["no module was called repeatedly"] * any(boundary.is_call for boundary in self._allowed)
+        missed += ["there was no second backward pass"] * (Boundary.BACKWARD in self._allowed)
         if not missed:
             mark = self.job.step_at if ":" in self.job.step_at else "tracekit.step()"
             missed = [f"{mark} was not reached twice"]
@@ -278,12 +283,20 @@ class ScriptSteps:
             self._losses.optimizer_returned(result)
         self._reached(Boundary.OPTIMIZER)
 
+    def _backward_ended(self) -> None:
+        """Where an optimizer may step, or a module was called, these show where steps end."""
+        if not self._ends.has_optimizer and not self._calls and self.boundary in (None, Boundary.BACKWARD):
+            self._reached(Boundary.BACKWARD)
+
     def _reached(self, boundary: Boundary) -> None:
         if boundary not in self._allowed or (self.boundary is not None and boundary < self.boundary):
             return
         if boundary != self.boundary:  # the beginning of this one is not known
             self._begin(boundary, None)
-            self._look_no_more()
+            if boundary is not Boundary.BACKWARD:  # an optimizer or a module may still show where steps end
+                self._look_no_more()
+        elif boundary is Boundary.BACKWARD:
+            self._stepped()
         else:
             self._look_no_more()
             self._stepped()
@@ -302,6 +315,7 @@ class ScriptSteps:
         self._stamps.clear()
         self._clock.clear()
         self.backward.forget()
+        self.backward.wants_ends = boundary is Boundary.BACKWARD
         self._graphs.clear()
         if self._journal is not None and boundary is not Boundary.CALL:
             self._journal.training()

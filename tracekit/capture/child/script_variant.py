@@ -153,10 +153,15 @@ class ScriptVariant:
 
 
 class BackwardPasses:
-    """While entered, counts the backward passes of the first steps; a listener, if there is one, is told about all."""
+    """While entered, counts the backward passes of the first steps; a listener, if there is one, is told about all.
 
-    def __init__(self, listener: Callable[[Any], None] | None = None) -> None:
+    `ended` is called after each; while `wants_ends`, they are seen beyond the first steps.
+    """
+
+    def __init__(self, ended: Callable[[], None], listener: Callable[[Any], None] | None = None) -> None:
         self._listener = listener and out_of_dynamos_sight(listener)
+        self._pass_ended = out_of_dynamos_sight(ended)
+        self.wants_ends = False
         self._passes = 0
         self._ended: list[int] = []  # how many there had been at the end of each step
         self._replaced = Replacements()
@@ -169,6 +174,7 @@ class BackwardPasses:
             if self._listener is not None:
                 self._listener(args[0] if args else kwargs.get("tensors"))
             backward(*args, **kwargs)
+            self._pass_ended()
 
         self._replaced.put(torch.autograd, "backward", counting)
         return self
@@ -193,7 +199,7 @@ class BackwardPasses:
     def step_ended(self) -> None:
         """Count the end of a step."""
         self._ended.append(self._passes)
-        if len(self._ended) == _COUNTED_STEPS and self._listener is None:
+        if len(self._ended) == _COUNTED_STEPS and self._listener is None and not self.wants_ends:
             self._replaced.undo()
 
     def in_a_step(self) -> float:

@@ -205,6 +205,7 @@ def _subclasses(kind: type[Any]) -> Iterator[type[Any]]:
 class Boundary(IntEnum):
     """From the least to the most specific."""
 
+    BACKWARD = -1  # a backward pass is over, where no optimizer was made and no module called
     CALL = 0  # the outermost module is called
     TRAINING_CALL = 1  # … while gradients are recorded, for parameters that take them
     OPTIMIZER = 2  # the optimizer has stepped
@@ -213,7 +214,7 @@ class Boundary(IntEnum):
     @property
     def is_call(self) -> bool:
         """Whether steps end at calls of the outermost module."""
-        return self <= Boundary.TRAINING_CALL
+        return self in (Boundary.CALL, Boundary.TRAINING_CALL)
 
 
 def allowed(step_at: str) -> Collection[Boundary]:
@@ -234,11 +235,14 @@ def of_a_call(among: Collection[Boundary], trains: bool, has_optimizer: bool) ->
         only TRAINING_CALL    TRAINING_CALL                      None
         only OPTIMIZER        OPTIMIZER                          None
         only MARK             MARK                               MARK
+        only BACKWARD         None                               None
         several               OPTIMIZER if there is one and      CALL
                               it is allowed, or TRAINING_CALL
     """
     if len(among) == 1:
         (boundary,) = among
+        if boundary is Boundary.BACKWARD:
+            return None
         return boundary if trains or boundary is Boundary.MARK else None
     if not trains:
         return Boundary.CALL

@@ -17,6 +17,7 @@ from tracekit.findings.counted import Steps, stretch
 from tracekit.findings.culprits import by_name, plain, time_blamed_on, where_of_buckets, where_of_event
 from tracekit.findings.finding import Where
 from tracekit.findings.kernels import time_of
+from tracekit.findings.loops import busiest_line, evidence_of, vectorise
 from tracekit.findings.page import COMPILE
 from tracekit.profile import Profile, growth
 from tracekit.trace.facts.coverage import device_side_missing
@@ -148,17 +149,19 @@ def cpu_compute(profile: Profile) -> Iterator[Finding]:
         if location.line is None:
             location = Where(line.file, line.line, line.function, plain(first.name), module=location.module)
     in_breaks = time_of_rules(profile, "compiled_code")  # re-entering compiled code computes nothing
-    advice = growth.advice(profile.growth) or _MANY[is_compiled(profile)]
+    loop = busiest_line(profile)
+    advice = growth.advice(profile.growth) or (vectorise(loop) if loop is not None else _MANY[is_compiled(profile)])
     if (gpu := _unused_gpu(profile)) is not None:
         advice = f"Move the model and its batches to the GPU: nothing was allocated on the {gpu} of this machine."
-    elif not profile.growth and first.step_ns >= _STANDS_OUT * mean.parts["cpu_compute"]:
+    elif not profile.growth and loop is None and first.step_ns >= _STANDS_OUT * mean.parts["cpu_compute"]:
         advice = _advice(profile, first.name).replace(
             "{most}", duration(first.step_ns / stretch(profile, mean.step_ns))
         )
     yield Finding(
         "cpu_compute",
         f"CPU-bound, most of all {plain(first.name)}{location.at}",
-        why=f"Operators compute on the CPU: {', '.join(shares)}. {line_clause}".strip(),
+        why=f"Operators compute on the CPU: {', '.join(shares)}. {line_clause}".strip()
+        + (evidence_of(loop) if loop is not None else ""),
         do=advice,
         where=location,
         evidence=evidence(profile, np.asarray(first.rows)),

@@ -14,6 +14,7 @@ from tracekit.findings.compiler_advice import can_compile, graphs_prepared, grap
 from tracekit.findings.culprits import by_name, grouped, outermost_operators, plain, step_ns_of, where_of_buckets
 from tracekit.findings.holes import LEAST_NS, OFTEN, is_hole
 from tracekit.findings.kernels import queue_waits, time_of
+from tracekit.findings.loops import busiest_line, evidence_of, vectorise
 from tracekit.findings.page import COMPILE
 from tracekit.findings.verdict import HOST_BOUND, mostly_unknown
 from tracekit.profile import Mean, Profile, growth
@@ -319,7 +320,8 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
         f"{_TERMS[name] if has_operators(trace) else 'Host-bound'}: the host is too slow"
         f"{f', most of all{culprit}' if culprit else ''}",
         why=f"For this reason, the GPU idles {duration(idle, like=mean.step_ns)} of {duration(mean.step_ns)} a step"
-        f"{rest}: {parts}{in_wrappers}.{of_operators} {_launches(profile)}.",
+        f"{rest}: {parts}{in_wrappers}.{of_operators} {_launches(profile)}."
+        + (evidence_of(loop) if (loop := busiest_line(profile)) is not None else ""),
         do=advice,
         where=location,
         evidence=evidence(
@@ -337,6 +339,8 @@ def _advice(profile: Profile, mean: Mean, name: str, is_wrapped: bool) -> tuple[
     trace = profile.trace
     if profile.growth:
         return growth.advice(profile.growth), ""
+    if (loop := busiest_line(profile)) is not None:
+        return vectorise(loop), ""
     eager = _ADVICE if can_compile(profile) else _ADVICE_TOO_OLD
     advice, link = (_ADVICE_COMPILED if is_compiled(profile) else eager)[name]
     replays = trace.census.any(lambda roles: roles.graph_launch)

@@ -9,8 +9,10 @@ from pathlib import Path
 import pyarrow as pa
 from msgspec import Struct, field
 
+from tracekit.base.names import sanitize
 from tracekit.base.units import duration, percent
 from tracekit.errors.reading import NoSuchSourceError
+from tracekit.lines.calls import LineCalls
 from tracekit.lines.means import Owner, OwnerMeans
 from tracekit.lines.owners import Group, functions_of, short
 from tracekit.report.blocks import Block, Excerpt, Sentences, Table
@@ -68,6 +70,7 @@ NO_LINE = "no line of yours"
 _FUSED = "+ marks the cost of kernels that several lines share: it is shown at each of these lines, but counted once."
 _WORTH = 0.01  # share of a step below which a file is not shown as a whole
 _MAIN_SHARE = 0.5  # of a step
+_REPEATED = 2  # calls of one operator a step, which are told
 _UNPROVEN = 5  # packages that a sentence can name
 
 
@@ -101,8 +104,27 @@ class SideBySide(Struct, frozen=True, dict=True):
                 column("line_number", pa.int64(), "line number in the file", role="source"),
                 [row[0].line if len(row) == 1 else None for row in order],
             ),
+            (
+                column(
+                    "calls",
+                    pa.string(),
+                    "the operator that it calls most often in a step of any variant",
+                    role="detail",
+                ),
+                [self._calls.get(row) for row in order],
+            ),
         )
         return self._costs.table(identity_columns, order)
+
+    @cached_property
+    def _calls(self) -> dict[Row, str]:
+        """By row, `1,037 × .item()`: what one of its lines calls most often; calls of once a step are not worth it."""
+        most: dict[Row, LineCalls] = {}
+        for one in (one for variant in self.variants for one in variant.calls):
+            row = self.row_of.get(one.lines, one.lines)
+            if one.calls >= _REPEATED and (row not in most or one.calls > most[row].calls):
+                most[row] = one
+        return {row: sanitize(one.in_words) for row, one in most.items()}
 
     @cached_property
     def _costs(self) -> OwnerCosts[Row]:

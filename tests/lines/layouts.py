@@ -15,24 +15,25 @@ x = torch.randn(256, 64)
 optimizer = torch.optim.SGD(model.parameters(), 1e-3)
 STEPS, OUT = 60, sys.argv[1]
 """
+# Between two stretches of plain Python is an operator: without one, their split is an estimate before Python 3.12.
 STATEMENTS = """\
 with clock("product"):
     product = a @ b
-with clock("index"):
-    picked = long[index]
-with clock("compare"):
-    mask = long > 0
-with clock("in place"):
-    picked += 1
-    picked *= 0.5
 with clock("sleep"):
     time.sleep(0.001)
+with clock("index"):
+    picked = long[index]
 with clock("loop"):
     total = 0
     for number in range(30_000):
         total += number
+with clock("compare"):
+    mask = long > 0
 with clock("objects"):
     names = [str(number) for number in range(8_000)]
+with clock("in place"):
+    picked += 1
+    picked *= 0.5
 with clock("scalars"):
     for place in range(400):
         total += long[place].item()
@@ -149,6 +150,40 @@ def train():
 worker = threading.Thread(target=train)
 worker.start()
 worker.join()
+"""
+# Code that others call: hooks, a function of autograd, a lambda, another file, a library that calls back.
+CALLED = """\
+import time
+from helper import Squared, work
+from installed import call_back, heavy
+
+
+def hook(module, inputs, output):
+    with clock("module hook"):
+        time.sleep(0.002)
+
+
+def gradient_hook(gradient):
+    with clock("gradient hook"):
+        kept = torch.sort(long[:20_000]).values
+    return gradient
+
+
+model[0].register_forward_hook(hook)
+model[2].weight.register_hook(gradient_hook)
+for step in range(STEPS):
+    work(a)
+    with clock("library"):
+        total = heavy(long)
+    with clock("lambda"):
+        inverse = call_back(lambda matrix: torch.linalg.inv(matrix[:200, :200]), a)
+    with clock("generator expression"):
+        total = sum(number * number for number in range(30_000))
+    optimizer.zero_grad()
+    loss = Squared.apply(model(x)).mean()
+    loss.backward()
+    optimizer.step()
+    step_ended(OUT)
 """
 LAYOUTS = {
     "module": MODULE,

@@ -11,7 +11,7 @@ import pytest
 import warm
 
 from tests.capture.capturing import perform
-from tests.lines.layouts import LAYOUTS, script
+from tests.lines.layouts import CALLED, HEAD, LAYOUTS, script
 from tracekit.engine import attribute
 from tracekit.profile import Capture, Profile
 from tracekit.trace import Trace
@@ -24,23 +24,27 @@ WORTH = 0.04  # of a step: a stretch that takes less is not checked
 APART = 0.2
 
 
-def blocks(text):
-    """The lines of each stretch under a clock, by its name."""
+def blocks(folder):
+    """The lines of each stretch under a clock, as (file, line), by its name."""
     found = {}
-    for node in ast.walk(ast.parse(text)):
-        match node:
-            case ast.With(items=[ast.withitem(context_expr=ast.Call(func=ast.Name(id="clock"), args=[name]))]):
-                lines = range(node.body[0].lineno, node.body[-1].end_lineno + 1)
-                found.setdefault(name.value, set()).update(lines)
+    for file in folder.glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            match node:
+                case ast.With(items=[ast.withitem(context_expr=ast.Call(func=ast.Name(id="clock"), args=[name]))]):
+                    lines = range(node.body[0].lineno, node.body[-1].end_lineno + 1)
+                    found.setdefault(name.value, set()).update((file.name, line) for line in lines)
     return found
 
 
 def captured(folder, text, *more):
     """The profile of one pass of that script, and what its clock said of each step in the trace."""
     program, truth = folder / "train.py", folder / "truth.jsonl"
-    program.write_text(text)
+    program.write_text(f"import sys\n\nsys.path.insert(0, {str(folder / 'lib/site-packages')!r})\n{text}")
     for file in SCRIPTS.glob("*.py"):
         shutil.copy(file, folder)
+    library = folder / "lib" / "site-packages"
+    library.mkdir(parents=True)
+    (folder / "installed.py").rename(library / "installed.py")
     traces = folder / "traces"
     traces.mkdir()
     with warm.passes():
@@ -57,12 +61,12 @@ def captured(folder, text, *more):
 
 
 def costs_of_lines(profile, lines):
-    """What these lines of the script cost in each step of the trace, ns."""
+    """What these lines cost in each step of the trace, ns."""
     owners, costs = profile.ownership.owners, profile.ownership.costs["wall"]
     total = np.zeros(len(profile.trace.steps.issued))
     for step, owner, ns in zip(costs.step.tolist(), costs.owner.tolist(), costs.ns.tolist(), strict=True):
         group = owners.group_of(owner)
-        if any(Path(line.file).name == "train.py" and line.line in lines for line in group):
+        if any((Path(line.file).name, line.line) in lines for line in group):
             total[step] += ns
     return total
 
@@ -76,11 +80,23 @@ def compared(folder, text, *more):
     profile, rows = captured(folder, text, *more)
     step_ns = float(np.median(profile.trace.steps.returned - profile.trace.steps.issued))
     ratios = {}
-    for name, lines in blocks(text).items():
+    for name, lines in blocks(folder).items():
         said = np.array([row.get(name, 0) for row in rows])
         if np.median(said) > WORTH * step_ns:
             ratios[name] = costs_of_lines(profile, lines) / said
     return ratios
+
+
+def wrong(ratios):
+    """The stretches whose cost is wrong in more than two thirds of the steps."""
+    apart = {name: np.sort(abs(each - 1)) for name, each in ratios.items()}
+    return {name: each.round(2).tolist() for name, each in apart.items() if each[len(each) // 3] > APART}
+
+
+def test_code_that_others_call_costs_what_the_clock_says(tmp_path):
+    ratios = compared(tmp_path, HEAD + CALLED)
+    assert len(ratios) >= 5
+    assert not wrong(ratios)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -89,5 +105,4 @@ def test_each_line_costs_what_the_clock_says(layout, tmp_path):
     assert len(ratios) >= 6
     for name in BESIDE_LOOPS.get(layout, ()):
         ratios.pop(name, None)
-    wrong = {name: np.sort(each) for name, each in ratios.items() if np.sort(abs(each - 1))[len(each) // 3] > APART}
-    assert not wrong, {name: each.round(2).tolist() for name, each in wrong.items()}
+    assert not wrong(ratios)

@@ -60,6 +60,7 @@ class OwnerMeans(msgspec.Struct, frozen=True, kw_only=True):
     graph_calls: int = 0  # calls of compiled graphs
     calls_without_lines: int = 0  # of these, calls for whose kernels no lines are known
     by_code_calls: int = 0  # of these, calls whose lines only the comments in the generated code show
+    by_calls: bool = False  # lines are those of calls alone: the interpreter did not mark them
     keeps_no_lines: bool = False  # the backend does not say which lines its graphs come from
     unproven: list[str] = []  # packages that may be the user's: nothing in the trace says
 
@@ -152,6 +153,7 @@ def owner_means(ownership: Ownership, counted: dict[str, Bools]) -> OwnerMeans:
         graph_calls=ownership.compiled.calls,
         calls_without_lines=ownership.compiled.without_lines,
         by_code_calls=ownership.compiled.by_code,
+        by_calls=ownership.by_calls,
         keeps_no_lines=len(ownership.regions_without_lines) > 0,
         unproven=ownership.unproven,
     )

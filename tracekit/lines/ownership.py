@@ -148,6 +148,12 @@ class Ownership(Struct, frozen=True, dict=True):
         return nameless_regions(self.recording.trace)
 
     @property
+    def by_calls(self) -> bool:
+        """Whether lines are known of calls only: the interpreter marked none."""
+        lines = self.source_lines
+        return lines is not None and bool(lines.call_start_ns) and not lines.marks and not self.marked
+
+    @property
     def unproven(self) -> list[str]:
         """Packages that may be the user's: nothing in the recording says."""
         return sorted(self.recording.frames.unproven) if self.recording is not None else []

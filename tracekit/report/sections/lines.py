@@ -249,12 +249,17 @@ def _coverage_sentences(variants: Sequence[VariantOwners]) -> Iterator[str]:
         }
         if any(variant.means.divided_ns(variant.view) for variant in answered):
             sentence = (
-                f"{sentence}. For {_listed(divided)} of a step, the split between lines is an estimate: where several "
-                "lines ran between two operators, their time is divided as in the recording with stacks"
+                f"{sentence}. For {_listed(divided)} of a step, the split between lines is an estimate: the lines of a "
+                "loop share its time, and where lines were read from other steps, so do those between two operators"
             )
         yield f"{sentence}."
     if any(line.whole for variant in answered for owner in variant.means.owners for line in owner.lines):
         yield "Only functions are known, not lines: each stands at its def. Capture with tracekit to get lines."
+    if any(variant.means.by_calls for variant in answered):
+        yield (
+            "Lines are estimates: they are those of calls, and what calls nothing (a + b, x[i]) counts towards the call "
+            "before it. Capture again to have every line."
+        )
     if without_lines := _of_graph_calls(answered, lambda means: means.calls_without_lines):
         yield (
             f"Compiled kernels count at the line that calls their graph, for {without_lines} of its calls: which lines "

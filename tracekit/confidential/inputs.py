@@ -83,10 +83,7 @@ class Confidential:
                 for one in lines.functions
             ],
             callers=[(path(file), function(file, name)) for file, name in lines.callers],
-            code=[
-                one._replace(file=path(one.file), function=function(one.file, one.function), kinds=())
-                for one in lines.code
-            ],
+            code=[replace(one, file=path(one.file), function=function(one.file, one.function)) for one in lines.code],
             sources={path(file): "…\n" * len(text.splitlines()) for file, text in lines.sources.items()},
             graphs=[
                 graph._replace(

@@ -34,14 +34,13 @@ class Function(NamedTuple):
     owner: str  # as decided by `tracekit.vocabulary.code_owner`
 
 
-class Code(NamedTuple):
-    """The lines of a function."""
+class Code(msgspec.Struct, frozen=True, array_like=True):
+    """The lines of a function; files of earlier versions have more of it."""
 
     file: str
     line: _Number  # of its `def`, or of its first decorator
     function: str
     lines: Annotated[list[_Number], msgspec.Meta(min_length=1)]
-    kinds: tuple[str, ...] = ()  # what earlier versions stored of each
 
 
 class Graph(NamedTuple):

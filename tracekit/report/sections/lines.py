@@ -257,8 +257,8 @@ def _coverage_sentences(variants: Sequence[VariantOwners]) -> Iterator[str]:
         yield "Only functions are known, not lines: each stands at its def. Capture with tracekit to get lines."
     if any(variant.means.by_calls for variant in answered):
         yield (
-            "Lines are estimates: they are those of calls, and what calls nothing (a + b, x[i]) counts towards the call "
-            "before it. Capture again to have every line."
+            "Lines are estimates: they are those of calls, and what calls nothing (a + b, x[i]) counts towards the "
+            "call before it. Capture again to have every line."
         )
     if without_lines := _of_graph_calls(answered, lambda means: means.calls_without_lines):
         yield (

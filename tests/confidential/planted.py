@@ -51,6 +51,8 @@ def filled(kind: inspect.Type) -> object:
             return [filled(field.type) for field in fields]
         case inspect.DictType(key_type=key, value_type=inner):
             return {filled(key): filled(inner)}
+        case inspect.StructType(fields=fields, array_like=True):
+            return [filled(field.type) for field in fields]
         case inspect.StructType(fields=fields):
             return {field.encode_name: filled(field.type) for field in fields}
     raise TypeError(kind)

@@ -141,6 +141,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m tests.benchmarks.timeline
 	$(BIN)/python -m tests.benchmarks.watching
 	$(BIN)/python -m tests.benchmarks.loader_workers
+	$(BIN)/python -m tests.benchmarks.line_marks
 
 # Enabled by TRACEKIT_VERIFY; the results are printed as tables at the end. TRACEKIT_VERIFY_SIZE=6 takes a tenth of the
 # captures of code against itself and of code that is longer by a known share.

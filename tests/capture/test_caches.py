@@ -18,7 +18,7 @@ from tracekit.run import Requested
 def test_only_the_first_and_the_profiled_pass_compile_anew(tmp_path, monkeypatch):
     used = {}
 
-    def perform(job, scratch, log, timeout, tell, begin):
+    def perform(job, scratch, log, timeout, tell):
         log.touch()
         used[f"{job.stage} {job.round}"] = (scratch, (scratch / "compiled").exists())
         (scratch / "compiled").touch()

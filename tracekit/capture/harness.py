@@ -19,7 +19,7 @@ from tracekit.capture import messages, process, turns
 from tracekit.capture.course import Course, explained_time
 from tracekit.capture.guardian import folder_lock
 from tracekit.capture.options import Options
-from tracekit.capture.passes import capture_variant, has_losses, load_average, train
+from tracekit.capture.passes import capture_variant, load_average, stages, train
 from tracekit.capture.preparation import Prepared, prepare
 from tracekit.capture.rounds import RESERVED_ROUNDS, Rounds, detectable, seconds_for_rounds, visible
 from tracekit.errors import TracekitError
@@ -98,7 +98,7 @@ def exit_code(run: Run) -> int:
 
 def _capture_all(prepared: Prepared, folder: Path, caches: dict[str, Path], run_file: Path, options: Options) -> Run:
     run = prepared.run
-    course = Course(prepared.variants, has_losses(prepared, options), options)
+    course = Course(prepared.variants, stages(prepared, options), options)
     for planned in prepared.variants:
         variant, data = capture_variant(
             planned, prepared, folder, caches=caches[planned.name], options=options, course=course

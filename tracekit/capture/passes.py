@@ -53,7 +53,7 @@ def capture_variant(
     error: str | None
     try:
         traces_folder.mkdir()
-        for stage in _STAGES if has_losses(prepared, options) else _STAGES[:-1]:
+        for stage in stages(prepared, options):
             with process.scratch() if stage == "profile" else nullcontext(caches) as scratch:
                 options.tell(f"{messages.doing(planned.name, stage)}{course.begins(planned.name, stage)}")
                 job = _job(stage, planned, prepared, folder, options, before=results.get("measure"))
@@ -109,6 +109,13 @@ def slug(name: str, among: Sequence[str]) -> str:
     short = [re.sub(r"[^\w.-]+", "-", variant_name).strip("-.") or "variant" for variant_name in among]
     position = among.index(name)
     return short[position] if short.count(short[position]) == 1 else f"{short[position]}-{position}"
+
+
+def stages(prepared: Prepared, options: Options) -> tuple[Stage, ...]:
+    """The first passes of each variant, in their order."""
+    if options.quick:
+        return _STAGES[:1]
+    return _STAGES if has_losses(prepared, options) else _STAGES[:-1]
 
 
 def has_losses(prepared: Prepared, options: Options) -> bool:

@@ -61,7 +61,7 @@ class CaptureVerb(Verb):
             "--quick",
             action="store_true",
             help="an answer in about half a minute, if compiling takes no longer: step times and their ratio, with the "
-            "interval that so few passes give; no traces, and losses are not compared (--budget 12, unless one is given)",
+            "interval that so few passes give; no traces, and losses are not compared (--budget 12 by default)",
         )
         parser.add_argument(
             "--precision",

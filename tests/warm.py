@@ -117,9 +117,9 @@ def tracekit(*arguments: object, folder: Path | None = None) -> subprocess.Compl
 @contextmanager
 def passes() -> Iterator[None]:
     """While active, the passes that this process starts are forked, all of them."""
-    from tracekit.capture import live, process
+    from tracekit.capture import process
 
-    cold, can_fork = process.start, live.can_fork
+    cold = process.start
 
     def start(job: Job, folder: Path, output: BinaryIO) -> Any:
         environment = {**process.environment(job, folder), **FIXED}
@@ -128,11 +128,11 @@ def passes() -> Iterator[None]:
         first_file = str(Path(process.__file__).parent / "child" / "start.py")
         return Process([sys.executable, first_file, str(folder)], environment, os.getcwd(), *[output.fileno()] * 2)
 
-    process.start, live.can_fork = start, lambda _: False
+    process.start = start
     try:
         yield
     finally:
-        process.start, live.can_fork = cold, can_fork
+        process.start = cold
 
 
 def lend() -> dict[str, Any]:

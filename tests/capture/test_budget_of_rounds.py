@@ -1,4 +1,4 @@
-"""Rounds keep their budget, and say truly how long they will take, though some make processes ready for others."""
+"""Rounds keep their budget, and say truly how long they will take."""
 
 import random
 import re
@@ -17,36 +17,25 @@ from tracekit.capture.turns import Turns
 from tracekit.run import Requested, Run, Variant
 
 STARTING, TURNS, PASSING = 2, 3, 4  # seconds: until the processes of a round are ready, its turns, and one of passes
-AHEAD, FORKS = 3, 6  # rounds that take turns together, and in all by one process
+AHEAD = 3  # rounds that take turns together
 
 
 class Machine:
     """Its clock, and rounds of turns that take time."""
 
-    def __init__(self, refuses=False, starting_parents=0.0):
+    def __init__(self, refuses=False):
         self.now_s, self.taken, self.refuses, self.rng = 1000.0, [], refuses, random.Random(1)
-        self.starting_parents, self.left = starting_parents, 0
 
-    @property
-    def parents_s(self):
-        return self.starting_parents if self.taken and self.left < 1 else 0.0
-
-    def take(self, number, variants, ends, rounds, renews, known):
+    def take(self, number, variants, ends, rounds, known):
         self.ends = ends
-        if not self.taken or (renews and self.left < 1):
-            self.now_s, self.left = self.now_s + self.starting_parents, FORKS
         numbers = range(number, number + min(AHEAD, rounds))
         self.turns_s, self.ready_s = TURNS, STARTING
         self.now_s += len(numbers) * STARTING
         if self.refuses:
             raise NoTurnsError("it has a thread of its own")
         self.now_s += len(numbers) * TURNS
-        self.left -= len(numbers)
         self.taken += numbers
         return {each: {variant.name: self._passed(each) for variant in variants} for each in numbers}
-
-    def close(self):
-        pass
 
     def pass_again(self, number, *_, **__):
         self.now_s += PASSING / 2
@@ -85,21 +74,6 @@ def test_rounds_fill_a_budget_and_none_exceeds_it(monkeypatch, budget, rounds_ta
     seconds, _ = taken(monkeypatch, machine, budget)
     assert machine.taken == [*range(1, rounds_taken + 1)]
     assert seconds <= budget
-
-
-@pytest.mark.parametrize("budget", [40, 60, 80])
-def test_the_time_of_processes_to_fork_from_is_in_the_budget(monkeypatch, budget):
-    machine = Machine(starting_parents=12.0)
-    seconds, _ = taken(monkeypatch, machine, budget)
-    assert len(machine.taken) > AHEAD
-    assert seconds <= 1.1 * budget
-
-
-def test_time_that_is_too_short_for_new_processes_to_fork_from_is_used(monkeypatch):
-    """After six rounds, 15 seconds are left: new processes would have time for none, and old ones have it for three."""
-    machine = Machine(starting_parents=12.0)
-    seconds, _ = taken(monkeypatch, machine, 12 + 6 * (STARTING + TURNS) + 15)
-    assert seconds == 12 + 9 * (STARTING + TURNS)
 
 
 def test_two_rounds_are_taken_whatever_they_take(monkeypatch):
@@ -168,14 +142,20 @@ def test_where_turns_are_refused_the_passes_in_their_place_count(monkeypatch):
     assert [after + left for after, left in told] == [seconds] * 5
 
 
-def test_what_will_be_seen_depends_on_the_number_of_pairs():
-    """More seconds are more pairs, and so is not to compile in each; a single variant has nobody to differ from."""
-    took = replace(measured(one_pass(0, STEP_NS, 0)), compile_ns=20_000_000_000)
-    eager, compiled = (
-        Variant(name=name, outcome="ok", requested=Requested(compile=False), measured=took) for name in ("a", "b")
+def test_what_will_be_seen_depends_on_the_number_of_pairs(monkeypatch):
+    """More seconds are more pairs, and so is less to compile; a single variant has nobody to differ from."""
+    monkeypatch.setattr(rounds, "usable_cores", lambda: 2)
+    took = replace(measured(one_pass(0, STEP_NS, 0)), compile_ns=60_000_000_000)
+
+    def run_of(*sides):
+        variants = [Variant(name=f"{at}", outcome="ok", requested=Requested(compile=False), measured=side)
+                    for at, side in enumerate(sides)]  # fmt: skip
+        return Run(created="", tracekit="", recipe="", script="", variants=variants)
+
+    quick = replace(took, compile_ns=0)
+    short, long, warm = (
+        rounds.visible(run_of(took, side), seconds, 100) for side, seconds in ((took, 60), (took, 240), (quick, 60))
     )
-    run = Run(created="", tracekit="", recipe="", script="", variants=[eager, compiled])
-    short, long, warm = (rounds.visible(run, *each) for each in ((30, 100), (120, 100), (30, 100, False)))
-    assert 0.01 < warm < short < 0.3
+    assert 0.01 < warm < short < 0.5
     assert 0.01 < long < short
-    assert rounds.visible(replace(run, variants=[eager]), 30, 100) is None
+    assert rounds.visible(run_of(took), 30, 100) is None

@@ -18,7 +18,7 @@ from tracekit.run import Requested
 def test_only_the_first_and_the_profiled_pass_compile_anew(tmp_path, monkeypatch):
     used = {}
 
-    def perform(job, scratch, log, timeout, tell, begin):
+    def perform(job, scratch, log, timeout, tell):
         log.touch()
         used[f"{job.stage} {job.round}"] = (scratch, (scratch / "compiled").exists())
         (scratch / "compiled").touch()
@@ -32,7 +32,7 @@ def test_only_the_first_and_the_profiled_pass_compile_anew(tmp_path, monkeypatch
     prepared, options = Prepared(run, [planned], {}), Options("r.py", tell=lambda _: None)
     caches = tmp_path / "caches"
     caches.mkdir()
-    course = Course([planned], True, options)
+    course = Course([planned], ["measure", "profile", "check"], options)
     passes.capture_variant(planned, prepared, tmp_path, caches=caches, options=options, course=course)
     passes.measure_again(1, planned, prepared, tmp_path, caches=caches, options=options)
     assert [*used] == ["measure 0", "profile 0", "check 0", "measure 1"]

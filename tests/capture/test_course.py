@@ -35,7 +35,7 @@ def left(text):
     [({}, 60), ({"budget": 20.0}, 20), ({"precision": 0.01}, 600), ({"min_detectable": 0.05}, 600), ({"passes": 1}, 0)],
 )
 def test_the_rounds_of_a_single_variant_count_as_long_as_they_will_last(passed, options, rounds_s):
-    course = Course(planned("eager"), True, Options("train.py", **options))
+    course = Course(planned("eager"), ["measure", "profile", "check"], Options("train.py", **options))
     assert course.begins("eager", "measure") == ""
     passed(10)
     course.measured("eager", 10.0, 0.0)
@@ -43,7 +43,7 @@ def test_the_rounds_of_a_single_variant_count_as_long_as_they_will_last(passed, 
 
 
 def test_rounds_of_long_passes_last_as_long_as_the_first_ones(passed):
-    course = Course(planned("eager", "compiled"), False, Options("train.py"))
+    course = Course(planned("eager", "compiled"), ["measure", "profile"], Options("train.py"))
     course.begins("eager", "measure")
     passed(100)
     course.measured("eager", 100.0, 0.0)

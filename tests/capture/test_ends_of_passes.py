@@ -9,7 +9,7 @@ from torch._dynamo.exc import BackendCompilerFailed
 
 from tests.capture.capturing import COMPILED, FAILING, perform
 from tracekit.capture.child import memory
-from tracekit.capture.child.program import one_line, outcome
+from tracekit.capture.child.failures import one_line, outcome
 
 
 def test_a_pass_that_takes_too_long_is_stopped(tmp_path, write_recipe):

@@ -12,7 +12,7 @@ from tracekit.capture import preparation
 from tracekit.capture.harness import Options, capture, exit_code
 from tracekit.errors.capturing import NothingCapturedError
 from tracekit.run.contrast import contrast
-from tracekit.statistics.uncertainty import undisturbed
+from tracekit.statistics.uncertainty import typical
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +105,7 @@ def test_later_passes_take_turns_step_by_step_and_find_what_was_compiled(capture
         assert all(turn.processor_ns > 0 for each in later for turn in each.turns)
         assert all(each.seconds > 0 and each.load >= 0 and each.counted for each in variant.measured.passes)
         assert variant.measured.step_all_ns[: len(first.step_all_ns)] == first.step_all_ns
-    step_ns = math.exp(undisturbed([math.log(each.step_ns) for each in eager]))
+    step_ns = math.exp(typical([math.log(each.step_ns) for each in eager]))
     assert run.variants[0].measured.step_ns == pytest.approx(step_ns, abs=1)
     ratio = contrast(run.variants[1].measured, run.variants[0].measured).ratio
     quoted_ns = run.variants[0].measured.step_ns  # a whole number; figures that are quoted agree

@@ -82,7 +82,7 @@ def test_a_whole_trace_is_left_alone(tmp_path):
 def test_a_capture_takes_such_windows_again_each_in_a_process_of_its_own_and_says_so(tmp_path, monkeypatch):
     jobs, lines = [], []
 
-    def perform(job, scratch, options, begin):
+    def perform(job, scratch, options):
         jobs.append((job.stage, job.windows))
         if job.stage != "profile":
             return PassResult()
@@ -99,7 +99,7 @@ def test_a_capture_takes_such_windows_again_each_in_a_process_of_its_own_and_say
         tmp_path,
         caches=tmp_path,
         options=Options("r.py", tell=lines.append),
-        course=Course([planned], True, Options("r.py")),
+        course=Course([planned], ["measure", "profile", "check"], Options("r.py")),
     )
     assert [windows for stage, windows in jobs if stage == "profile"] == [
         ("cold", "steady", "detail"),

@@ -6,7 +6,8 @@ from tests.capture.capturing import perform, read_trace
 from tests.capture.small_scripts import EAGER, PLAIN, event_names, script
 from tracekit.capture import passes, process
 from tracekit.capture.child import timing
-from tracekit.capture.child.measure import _steps_in_turn, _steps_to_trace
+from tracekit.capture.child.live import _steps_in_turn
+from tracekit.capture.child.live_end import _steps_to_trace
 from tracekit.capture.child.timing import ALONE, ONE_OF_SEVERAL
 from tracekit.capture.child.traces import DETAIL, planned_windows
 from tracekit.capture.job import Job

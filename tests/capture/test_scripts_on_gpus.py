@@ -6,9 +6,8 @@ import pytest
 
 from tests.capture.pretended_gpu import gpu
 from tests.capture.test_emulated import perform
-from tracekit.capture.child.script_variant import steered
 from tracekit.capture.child.timing import StepClock
-from tracekit.capture.job import Job
+from tracekit.capture.device import show_only
 
 SCRIPT = """
 import os, torch
@@ -35,8 +34,7 @@ def test_a_script_is_left_only_the_gpu_that_is_wanted(monkeypatch, device, visib
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible or "")  # so that it is put back
     if visible is None:
         monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
-    job = steered(Job(stage="measure", program="train.py", device=device, is_script=True))
-    assert (job.device, os.environ.get("CUDA_VISIBLE_DEVICES")) == (steered_to, left)
+    assert (show_only(device), os.environ.get("CUDA_VISIBLE_DEVICES")) == (steered_to, left)
 
 
 def test_steps_of_a_script_that_ends_early_are_timed_by_the_gpu(tmp_path):

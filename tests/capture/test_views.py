@@ -14,6 +14,7 @@ import pytest
 
 from tests.capture.capturing import perform
 from tracekit.capture import process
+from tracekit.capture.child import entering
 from tracekit.capture.child import file_view as holder
 from tracekit.capture.file_view import refusal
 from tracekit.capture.job import PassResult
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has 
 # Makes a view as `tracekit.capture.file_view` does, and runs code in it: only the standard library, so any Python can.
 DRIVER = """
 import importlib.util, json, os, subprocess, sys
-file, home, here, code = sys.argv[1:]
+file, entering, home, here, code = sys.argv[1:]
 os.chdir(here)
 os.mkdir(home)
 wish = {"home": home, "through": [home], "vital": [here]}
@@ -32,7 +33,7 @@ view = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, 
 answer = json.loads(view.stdout.readline())
 print(json.dumps(answer), flush=True)
 if "overlays" in answer and not (child := os.fork()):
-    spec = importlib.util.spec_from_file_location("view", file)
+    spec = importlib.util.spec_from_file_location("entering", entering)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     module.enter(view.pid)
@@ -77,11 +78,17 @@ def traces(tmp_path):
     return folder
 
 
+def copied(folder: Path) -> list[str]:
+    """What makes a view and what enters it, as files of their own: the repository may be another user's."""
+    return [
+        shutil.copy(module.__file__, folder / f"{name}.py") for name, module in (("view", holder), ("in", entering))
+    ]
+
+
 def in_view(as_whom: list[str], here: Path, code: str) -> list[str]:
     """What the code prints in a view of that folder."""
-    file, home = holder.__file__, tempfile.mktemp(prefix="view-", dir=here.parent)
-    copy = shutil.copy(file, here.parent / "view.py")  # the repository may be another user's
-    command = [*as_whom, "/usr/bin/python3", "-c", DRIVER, copy, home, here, code]
+    home = tempfile.mktemp(prefix="view-", dir=here.parent)
+    command = [*as_whom, "/usr/bin/python3", "-c", DRIVER, *copied(here.parent), home, here, code]
     ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     answer, *printed = ran.stdout.splitlines()
     if "overlays" not in json.loads(answer):
@@ -157,8 +164,7 @@ def test_a_pass_dies_with_its_capture(place, as_whom):
     driver = DRIVER.replace("    module.enter(", f"    {arms}    module.enter(").replace(
         '"through": [home]', f'"through": [home, {str(mark.parent)!r}]'
     )
-    copy = shutil.copy(holder.__file__, place.parent / "view.py")
-    command = [*as_whom, "/usr/bin/python3", "-c", driver, copy, place.parent / "view", place, code]
+    command = [*as_whom, "/usr/bin/python3", "-c", driver, *copied(place.parent), place.parent / "view", place, code]
     capture = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     ends = time.monotonic() + 60
     while not (mark.exists() and mark.read_text()) and capture.poll() is None and time.monotonic() < ends:

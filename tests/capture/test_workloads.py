@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tracekit.capture.child.program import failure
+from tracekit.capture.child.failures import failure
 from tracekit.capture.child.recipe import RecipeStep
 from tracekit.errors.capturing import NoInferenceError
 

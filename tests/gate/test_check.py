@@ -21,7 +21,7 @@ from tracekit.gate.drawing import as_junit, as_markdown, as_text
 from tracekit.gate.rows import Check, Row
 from tracekit.profile import Subject, open_subject
 from tracekit.run import Measured, Pass, Turn
-from tracekit.statistics.uncertainty import undisturbed
+from tracekit.statistics.uncertainty import typical
 
 SAMPLE = Path(__file__).parents[2] / "sample_traces" / "run.json"
 RUN = json.loads(SAMPLE.read_text())
@@ -41,7 +41,7 @@ def measured(rng, slower=1.0, passes=8, drift=0.01):
         steps = sorted(int(10 * MS * mood * rng.lognormvariate(0, 0.03)) for _ in range(20))
         rounds.append(Pass(round=k, started_ns=k, step_ns=steps[10], step_all_ns=steps))
     every = [ns for each in rounds for ns in each.step_all_ns]
-    step = round(math.exp(undisturbed([math.log(each.step_ns) for each in rounds])))
+    step = round(math.exp(typical([math.log(each.step_ns) for each in rounds])))
     return Measured(step_ns=step, step_all_ns=every, spread_ns=0, clock="perf_counter", passes=rounds)
 
 

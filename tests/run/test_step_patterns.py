@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from tests.statistics.test_typical_step import EVALUATION, MS, on_a_machine
 from tracekit.run import Measured, Pass, Requested, Run, Turn, Variant, with_common_period
-from tracekit.statistics.uncertainty import undisturbed
+from tracekit.statistics.uncertainty import typical
 
 
 def timed(name, passes, params=None):
@@ -37,7 +37,7 @@ def test_one_period_for_all_passes_of_all_variants():
     assert quoted == [pytest.approx(1.9, rel=0.05), pytest.approx(5.7, rel=0.05)]
     for variant in variants:
         counted = [each.step_ns for each in variant.measured.counted_passes]
-        assert variant.measured.step_ns == round(math.exp(undisturbed([math.log(step_ns) for step_ns in counted])))
+        assert variant.measured.step_ns == round(math.exp(typical([math.log(step_ns) for step_ns in counted])))
         assert (variant.measured.alike, variant.measured.period) == (False, 10)
 
 

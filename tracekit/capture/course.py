@@ -41,9 +41,8 @@ _TOLD_S = 0.05
 class Course:
     """The passes that are still to come, and how long the first ones took."""
 
-    def __init__(self, variants: Sequence[PlannedVariant], losses: bool, options: Options) -> None:
+    def __init__(self, variants: Sequence[PlannedVariant], stages: Sequence[Stage], options: Options) -> None:
         self._began = time.monotonic()
-        stages = [stage for stage in _SHARES if losses or stage != "check"]
         self._coming = [(variant, stage) for variant in variants for stage in stages]
         self._variants, self._options = variants, options
         self._plain_s: float | None = None  # the first measured pass, without compiling

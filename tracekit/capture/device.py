@@ -8,7 +8,6 @@ PyTorch calls the GPUs of both NVIDIA and AMD `cuda`. Other accelerators have mo
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -16,7 +15,6 @@ CPU, GPU = "cpu", "cuda"
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 _ALL_VISIBLE = (_VISIBLE, "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 _HIDES_ALL = ("", "-1", "NoDevFiles")
-_FILES = ("/dev/nvidia", "/dev/kfd", "/dev/dri/render")  # open once a process has touched a GPU
 
 _hidden: list[str] = []  # kinds of accelerators
 
@@ -156,17 +154,6 @@ def holds_tensors(kind: str) -> bool:
     module = getattr(torch, kind, None)
     allocated = getattr(module, "memory_allocated", None) or getattr(module, "current_allocated_memory", None)
     return allocated is None or allocated() > 0
-
-
-def was_touched() -> bool:
-    """Whether this process has looked for GPUs, if only to count them, so that its forks cannot use any."""
-    opened = (os.path.realpath(descriptor) for descriptor in Path("/proc/self/fd").glob("*"))
-    if gpu().is_initialized() or any(path.startswith(_FILES) for path in opened):
-        return True
-    child = os.fork()
-    if not child:
-        os._exit(int(getattr(gpu(), "_is_in_bad_fork", bool)()))  # torch knows only in a fork
-    return bool(os.waitpid(child, 0)[1])
 
 
 def free_bytes() -> int | None:

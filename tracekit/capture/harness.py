@@ -7,7 +7,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import cast
 
@@ -17,11 +17,9 @@ from tracekit import run as runs
 from tracekit.base import interruption
 from tracekit.capture import messages, process, turns
 from tracekit.capture.course import Course, explained_time
-from tracekit.capture.environment import cores_of, why_one_fewer
 from tracekit.capture.guardian import folder_lock
-from tracekit.capture.live import first_passes
 from tracekit.capture.options import Options
-from tracekit.capture.passes import capture_variant, has_losses, load_average, train, usable_cores
+from tracekit.capture.passes import capture_variant, load_average, stages, train
 from tracekit.capture.preparation import Prepared, prepare
 from tracekit.capture.rounds import RESERVED_ROUNDS, Rounds, detectable, seconds_for_rounds, visible
 from tracekit.errors import TracekitError
@@ -40,44 +38,29 @@ def capture(options: Options) -> Run:
     A variant that fails does not stop the others. After Ctrl-C, SIGTERM or SIGHUP, what was finished is stored, and a
     KeyboardInterrupt is raised.
     """
-    # What only the first passes need is closed after them.
-    with interruption.by_any_signal(), folder_lock(), ExitStack() as until_captured:
-        return _capture(options, until_captured)
+    with interruption.by_any_signal(), folder_lock():
+        return _capture(options)
 
 
-def _capture(options: Options, until_captured: ExitStack) -> Run:
+def _capture(options: Options) -> Run:
     run_file = run_path(Path(options.out))
-    load, cores = load_average(), cores_of(usable_cores())
-    disturbed = "" if options.threads else why_one_fewer(cores)
-    began = time.monotonic()
-    likely_threads = options.threads or (cores - 1 if cores is not None and disturbed else 0)
-    first = until_captured.enter_context(first_passes(options, likely_threads))
+    load, began = load_average(), time.monotonic()
     prepared = prepare(options)
     options.tell(messages.beginning(prepared.run))
     if warning := messages.busy(load, prepared.run.environment):
         options.tell(warning)
-    if cores is not None and disturbed and prepared.run.device == "cpu":
-        options = replace(options, threads=cores - 1)
-        threads = {"threads": cores - 1, "threads_chosen": f"one fewer than cores: {disturbed}"}
-        prepared = replace(prepared, run=replace(prepared.run, environment={**prepared.run.environment, **threads}))
-        options.tell(messages.fewer_threads(cores - 1, disturbed))
     spent = StageTime(stage="inspect", seconds=round(time.monotonic() - began, 3))
-    prepared = replace(prepared, run=replace(prepared.run, spent=[spent]), begin=first.begin(prepared.run.device))
+    prepared = replace(prepared, run=replace(prepared.run, spent=[spent]))
     folder = make_folder(run_file, prepared.run.created)
     try:
-        with (
-            _empty_caches(prepared) as caches,
-            closing(turns.Turns(prepared, folder, caches, options)) as by_blocks,
-        ):
-            run = _capture_all(prepared, folder, caches, run_file, by_blocks)
-            until_captured.close()
+        with _empty_caches(prepared) as caches:
+            run = _capture_all(prepared, folder, caches, run_file, options)
             # Passes and traces that hold the longest period of any variant whole hold the others, too, or nearly.
             period = max((variant.measured.period for variant in run.variants if variant.measured), default=1)
-            prepared = by_blocks.prepared = replace(prepared, period=period)
+            prepared = replace(prepared, period=period)
             run = replace(run, why_no_turns=turns.why_not(run, prepared, options))
-            if run.why_no_turns:
-                by_blocks.close()
-            rounds = Rounds(prepared, folder, caches, options, None if run.why_no_turns else by_blocks)
+            by_blocks = None if run.why_no_turns else turns.Turns(prepared, folder, caches, options)
+            rounds = Rounds(prepared, folder, caches, options, by_blocks)
             run = _repeat(run, rounds, run_file, options)
         if options.epochs:
             # The compiler's caches are empty for the first seed.
@@ -113,20 +96,12 @@ def exit_code(run: Run) -> int:
     return int(any(variant.outcome != "ok" for variant in run.variants))
 
 
-def _capture_all(
-    prepared: Prepared, folder: Path, caches: dict[str, Path], run_file: Path, by_blocks: turns.Turns
-) -> Run:
-    run, options = prepared.run, by_blocks.options
-    course = Course(prepared.variants, has_losses(prepared, options), options)
+def _capture_all(prepared: Prepared, folder: Path, caches: dict[str, Path], run_file: Path, options: Options) -> Run:
+    run = prepared.run
+    course = Course(prepared.variants, stages(prepared, options), options)
     for planned in prepared.variants:
         variant, data = capture_variant(
-            planned,
-            prepared,
-            folder,
-            caches=caches[planned.name],
-            options=options,
-            course=course,
-            untimed=by_blocks.getting_ready,
+            planned, prepared, folder, caches=caches[planned.name], options=options, course=course
         )
         if data and run.data and data != run.data:
             note = f"it trained on other data: {data}"
@@ -151,7 +126,7 @@ def _repeat(run: Run, rounds: Rounds, run_file: Path, options: Options) -> Run:
 
         def announced() -> Iterator[Run]:
             seconds = seconds_for_rounds(run, options)
-            visible_share = visible(run, seconds, options.passes, rounds.turns is None or rounds.turns.compiles)
+            visible_share = visible(run, seconds, options.passes)
             options.tell(messages.repeating(seconds, options.passes, RESERVED_ROUNDS, visible_share))
             yield from rounds.runs(run)
 

@@ -39,11 +39,7 @@ Kind: TypeAlias = Literal["sync", "copy", "mixed", "break"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 RESULT = "result.json"  # in the scratch folder: what a pass returns
 SO_FAR = "so_far.json"  # in the scratch folder: a preliminary result
-TURNS, WAITING = "turns", "waiting"  # in the scratch folder: the pipes of a live pass
-FORK = "fork-"  # in the scratch folder of a process that is forked: links to the scratch folders of its forks
-BEGINNING = "beginning.json"  # in the scratch folder of a fork: how it begins
-MESSAGE_BYTES = 21  # each is a number of ns
-Stage = Literal["inspect", "import", "measure", "live", "profile", "check", "train", "audit"]
+Stage = Literal["inspect", "measure", "live", "profile", "check", "train", "audit"]
 # What a rank says that fails because another one is gone: gloo, NCCL, the store, and a rank that waits for a decision.
 _CAUSED_BY_ANOTHER_RANK = re.compile(
     r"connection (?:was )?(?:likely )?(?:reset|closed|aborted|refused)|broken pipe|timed out|remote process"
@@ -109,21 +105,12 @@ class Job(Settings, frozen=True, kw_only=True):
     headers: str = ""  # the folder for precompiled headers, which all passes of a variant share; "" is a temporary one
     began_ns: int = 0  # unix ns, when its process was started; 0 if nobody noted it
     journal: str = ""  # the folder of the journal of what a program does to files
-    forks: bool = False  # it is no pass: once it has imported everything, it is forked for passes
-    warms: bool = False  # a recipe takes its first steps, and compiles, before it is forked
     temporary: str = ""  # the folder for temporary files; "" is the scratch folder
     viewed: bool = False  # the pass runs in a view of the file system, so no file needs a backup
     rank: int = 0  # of several
     port: int = 0  # on which the first rank listens
     meeting: str = ""  # the folder in which ranks agree
     rounded: bool = False  # round sums differently, to see how far losses move
-
-
-class Beginning(msgspec.Struct, frozen=True):
-    """What a fork does not have from the process that it is forked from."""
-
-    log: str  # the file for its output
-    environment: dict[str, str] | None = None  # in place of that process's
 
 
 class PassResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -156,7 +143,6 @@ class PassResult(msgspec.Struct, frozen=True, kw_only=True):
     # live: the same, and
     turns: list[Turn] = []
     no_turns: str = ""  # why it cannot take turns
-    no_forks: str = ""  # why it cannot be forked
     # profile
     profiled: Profiled | None = None
     traces: Traces = Traces()
@@ -176,11 +162,6 @@ class PassResult(msgspec.Struct, frozen=True, kw_only=True):
     training: Training | None = None
     # audit
     audit: Audit = Audit()
-
-
-def message(ns: int) -> bytes:
-    """What is sent through a pipe: a number, as wide as every other, so that each read gets one."""
-    return b"%20d\n" % ns
 
 
 def store_so_far(job: Job, result: PassResult) -> None:

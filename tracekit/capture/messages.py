@@ -113,14 +113,6 @@ def busy(load: float | None, environment: Mapping[str, Any]) -> str | None:
     )
 
 
-def fewer_threads(threads: int, why: str) -> str:
-    """A core is left to other work."""
-    return (
-        f"Steps get {many(threads, 'thread')}, one fewer than there are cores, in all variants alike (--threads "
-        f"overrides): {why}, and a step waits for its slowest thread."
-    )
-
-
 def repeating(seconds: float, passes: int, reserved: int, visible: float | None) -> str:
     """`Measuring again, in turns, for about 60 s at most (--budget): differences above about 3 % should be seen …`."""
     clause = "" if visible is None else f": differences above about {percent(visible)} should be seen"
@@ -132,11 +124,6 @@ def repeating(seconds: float, passes: int, reserved: int, visible: float | None)
 def no_turns(why: str) -> str:
     """Why whole passes take turns."""
     return f"  Whole passes take turns, not blocks of steps: {why}."
-
-
-def no_forks(name: str, why: str) -> str:
-    """Why each pass starts a process of its own, which takes longer than forking one."""
-    return f"  Each pass starts anew, so there are fewer of them: the process of {name} cannot be forked ({why})."
 
 
 def progress_line(rounds: int, run: Run, seconds_left: float) -> str:

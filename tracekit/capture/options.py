@@ -32,6 +32,7 @@ _BOOLS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 _MIN_SECONDS_FOR_ROUNDS = 60
 _SECONDS_A_VARIANT = 30
 _MAX_SECONDS_FOR_ROUNDS = 600  # unless requested
+_QUICK_SECONDS_FOR_ROUNDS = 12
 
 
 class Options(Settings, frozen=True):
@@ -46,6 +47,7 @@ class Options(Settings, frozen=True):
     budget: float | None = None  # seconds for the later passes of all variants; None: depends on their number
     precision: float | None = None  # to which the ratios must be known, as a share; None: 2 %, if the budget lasts
     min_detectable: float | None = None  # passes are taken until a check of two such captures would see it; a share
+    quick: bool = False  # no traces and no losses, and a short budget
     explain_time: bool = False  # at the end, say where the time of the capture went
     seeds: int = 3  # to train each variant with, from `seed` on
     out: str | Path = "run.json"
@@ -58,6 +60,8 @@ class Options(Settings, frozen=True):
             return 0.0
         if self.budget is not None:
             return self.budget
+        if self.quick:
+            return _QUICK_SECONDS_FOR_ROUNDS
         if self.min_detectable is not None or self.precision is not None:
             return _MAX_SECONDS_FOR_ROUNDS
         return min(_MAX_SECONDS_FOR_ROUNDS, max(_MIN_SECONDS_FOR_ROUNDS, _SECONDS_A_VARIANT * variants, first_s))

@@ -8,7 +8,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -21,7 +21,6 @@ from tracekit.capture.job import Job, PassResult, Stage, has_something
 from tracekit.capture.lost_kernels import completed
 from tracekit.capture.options import Options, PlannedVariant
 from tracekit.capture.preparation import Prepared
-from tracekit.capture.process import Start
 from tracekit.errors.capturing import ArgumentsRefusedError, NoStepsError
 from tracekit.run import Outcome, Pass, StageTime, Traces, Variant, Window, divergence
 from tracekit.run.settings import Settings, values_of
@@ -31,7 +30,6 @@ from tracekit.statistics.typical_step import typical_step
 # because its cold trace shows compiling, and its kernels have to be named. All others use what the first one compiled.
 _STAGES: tuple[Stage, ...] = ("measure", "profile", "check")
 PassResults = dict[Stage, PassResult]
-Untimed = Callable[[PlannedVariant, int | None], AbstractContextManager[object]]  # what its pass needs at most, bytes
 # A relative difference of the first loss, before training has amplified anything, that rounding cannot explain.
 _OTHER_TRAINING = 1e-2
 
@@ -44,12 +42,10 @@ def capture_variant(
     caches: Path,
     options: Options,
     course: Course,
-    untimed: Untimed = lambda *_: nullcontext(),
 ) -> tuple[Variant, str | None]:
     """The variant, and what it trained on in the recipe's own words. Traces go to a folder named after it.
 
     `caches` is empty at first: the measured pass leaves there what it compiled, for all passes but the profiled one.
-    The only pass in which nothing is timed takes place in the context `untimed`.
     """
     traces_folder = folder / slug(planned.name, prepared.run.planned)
     results: PassResults = {}
@@ -57,15 +53,12 @@ def capture_variant(
     error: str | None
     try:
         traces_folder.mkdir()
-        for stage in _STAGES if has_losses(prepared, options) else _STAGES[:-1]:
-            with (
-                process.scratch() if stage == "profile" else nullcontext(caches) as scratch,
-                untimed(planned, results["measure"].memory.host_peak_rss_bytes) if stage == "check" else nullcontext(),
-            ):
+        for stage in stages(prepared, options):
+            with process.scratch() if stage == "profile" else nullcontext(caches) as scratch:
                 options.tell(f"{messages.doing(planned.name, stage)}{course.begins(planned.name, stage)}")
                 job = _job(stage, planned, prepared, folder, options, before=results.get("measure"))
                 job = with_headers(job, caches)
-                perform = partial(_perform, scratch=scratch, options=options, begin=prepared.begin)
+                perform = partial(_perform, scratch=scratch, options=options)
                 results[stage] = result = perform(job)
                 if stage == "measure" and result.spent is not None:
                     course.measured(planned.name, result.spent.seconds, result.spent.activities.get("compile", 0.0))
@@ -118,6 +111,13 @@ def slug(name: str, among: Sequence[str]) -> str:
     return short[position] if short.count(short[position]) == 1 else f"{short[position]}-{position}"
 
 
+def stages(prepared: Prepared, options: Options) -> tuple[Stage, ...]:
+    """The first passes of each variant, in their order."""
+    if options.quick:
+        return _STAGES[:1]
+    return _STAGES if has_losses(prepared, options) else _STAGES[:-1]
+
+
 def has_losses(prepared: Prepared, options: Options) -> bool:
     """Whether losses are read. A recipe has a metric, too; for a script they could only be compared, which takes more
     than one variant."""
@@ -161,11 +161,11 @@ def _job(
     )
 
 
-def _perform(job: Job, scratch: Path, options: Options, begin: Start = process.Separate) -> PassResult:
+def _perform(job: Job, scratch: Path, options: Options) -> PassResult:
     log = Path(job.folder, f"{job.stage}{_log_suffix(job)}.log")
     job = with_headers(job, scratch)
     load, began = load_average(), time.time_ns()
-    result = process.perform(job, scratch, log, options.timeout, options.tell, begin=begin)
+    result = process.perform(job, scratch, log, options.timeout, options.tell)
     # The log remains if it says more than the profiler's library, whose warnings are notes.
     text = log.read_text(errors="replace")
     if rest := lost_kernels.without_chatter(text):
@@ -187,9 +187,7 @@ def with_headers(job: Job, caches: Path) -> Job:
     return replace(job, headers=str(folder))
 
 
-def finished(
-    job: Job, result: PassResult, *, began: int, load: float | None, options: Options, parent: int | None = None
-) -> PassResult:
+def finished(job: Job, result: PassResult, *, began: int, load: float | None, options: Options) -> PassResult:
     """The result as that of one pass, if steps were timed; what it raised is told."""
     seconds = round((time.time_ns() - began) / 1e9, 3)
     spent = StageTime(stage=job.stage, round=job.round, seconds=seconds, activities=result.activities)
@@ -209,7 +207,6 @@ def finished(
             cores=usable_cores(),
             graphs=result.graphs,
             turns=result.turns,
-            parent=parent,
             trace=relative(result.traces, Path(job.folder)).steady,
         )
         result = replace(result, measured=replace(measured, passes=[this_pass]))

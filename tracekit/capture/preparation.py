@@ -21,7 +21,6 @@ from tracekit.capture.child.program import marked
 from tracekit.capture.device import GPU
 from tracekit.capture.job import Job, PassResult
 from tracekit.capture.options import Options, PlannedVariant, parse_all, plan_variants
-from tracekit.capture.process import Start
 from tracekit.catalogue import recipes, similar
 from tracekit.errors.capturing import (
     BadParameterError,
@@ -60,7 +59,6 @@ class Prepared(Struct, frozen=True):
     variants: list[PlannedVariant]
     overrides: dict[str, Any]
     is_script: bool = False  # not a recipe
-    begin: Start = process.Separate  # begins the processes of the first passes
     period: int = 1  # the number of steps after which their durations repeat, once the first passes have shown it
 
 

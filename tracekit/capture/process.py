@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
 import msgspec
 
@@ -50,21 +50,8 @@ _NOT_LOOKED_AT = {"__pycache__", "node_modules"}  # nor into hidden folders
 _State = tuple[int, int]  # size in bytes, last change in unix ns
 
 
-class Running(Protocol):
-    """A process that runs, or has ended."""
-
-    def poll(self) -> int | None:
-        """Its exit code, negative for a signal; None while it runs."""
-
-    def kill(self) -> None:
-        """Kill it, and what it started."""
-
-
-Start = Callable[[Job, Path, Path], Running]  # a process for a job, with its scratch folder and the file for its output
-
-
-class Separate:
-    """A process that was started for one pass."""
+class Process:
+    """A process that was started for a pass."""
 
     def __init__(self, job: Job, folder: Path, log: Path) -> None:
         self._folder = folder
@@ -101,18 +88,13 @@ def perform(
     log: Path,
     timeout: float,
     tell: Callable[[str], None] = lambda _: None,
-    *,
-    begin: Start = Separate,
 ) -> PassResult:
-    """Run the pass in a process that `begin` begins; a time-out or a crash becomes a result, too.
+    """Run the pass in a process of its own; a time-out or a crash becomes a result, too.
 
     Where it fails in a view because of the view, it runs once more without one. If that helps, the program's later
-    passes are not tried in a view. Where it crashes in a process that was not started for it, it runs once more in one
-    that is.
+    passes are not tried in a view.
     """
-    result = _perform_once(job, folder, log, timeout, tell, begin=begin)
-    if result.outcome == "crash" and begin is not Separate:
-        result = _perform_once(job, folder, log, timeout, tell)
+    result = _perform_once(job, folder, log, timeout, tell)
     if not result.written.no_view and not job.in_place and (why := refusal(result, _tail(log))):
         error = result.error
         _refused[job.program] = f"it failed in one: {why}"
@@ -128,8 +110,6 @@ def _perform_once(
     log: Path,
     timeout: float,
     tell: Callable[[str], None],
-    *,
-    begin: Start = Separate,
 ) -> PassResult:
     with (
         view(job, folder, _refused.get(job.program, "")) as files,
@@ -139,9 +119,7 @@ def _perform_once(
         job = msgspec.structs.replace(job, viewed=files.exists, journal=str(journal_folder), temporary=files.temporary)
         before, undone = folder_state(job), Undone()
         try:
-            # Without a view, what a killed capture left is found by its environment, and a fork shows its parent's.
-            begin = begin if job.viewed else Separate
-            result = _perform(job, folder, log, timeout, messages.Reader(folder, tell), begin=begin)
+            result = _perform(job, folder, log, timeout, messages.Reader(folder, tell))
             result = with_so_far(result, folder / SO_FAR)
         finally:
             if not job.viewed:
@@ -151,9 +129,9 @@ def _perform_once(
         return msgspec.structs.replace(result, written=written)
 
 
-def _perform(job: Job, folder: Path, log: Path, timeout: float, reader: messages.Reader, *, begin: Start) -> PassResult:
+def _perform(job: Job, folder: Path, log: Path, timeout: float, reader: messages.Reader) -> PassResult:
     jobs = rank_jobs(job, folder)
-    processes: list[Running] = []
+    processes: list[Process] = []
     with ExitStack() as stack:
         try:
             with interruption.deferred():
@@ -162,7 +140,7 @@ def _perform(job: Job, folder: Path, log: Path, timeout: float, reader: messages
                     (scratch / "job.json").write_bytes(msgspec.json.encode(begun))
                     for name in (SO_FAR, RESULT):
                         (scratch / name).unlink(missing_ok=True)
-                    process = begin(rank_job, scratch, rank_log(log, rank))
+                    process = Process(rank_job, scratch, rank_log(log, rank))
                     stack.callback(process.kill)
                     processes.append(process)
             ended = _wait(processes, timeout, reader)
@@ -200,7 +178,7 @@ def remove_empty(logs: Iterable[Path]) -> None:
             log.unlink()
 
 
-def _wait(processes: list[Running], timeout: float, reader: messages.Reader) -> dict[int, float]:
+def _wait(processes: list[Process], timeout: float, reader: messages.Reader) -> dict[int, float]:
     """Wait until all have ended. Successful ranks end together: once one has ended, the others get little time.
 
     Returns for each rank that ended by itself when it was last seen running, unix time; the others are to be killed.
@@ -267,7 +245,7 @@ def environment(job: Job, folder: Path) -> dict[str, str]:
     return {
         **os.environ,
         MARK: str(folder),
-        **(lost_kernels.loud() if job.stage in ("profile", "import") else {}),
+        **(lost_kernels.loud() if job.stage == "profile" else {}),
         "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"),
         "TRITON_CACHE_DIR": str(caches / "triton"),
         # If a program puts texts into a set, their order is part of its randomness, which has to be the same in every
@@ -278,8 +256,6 @@ def environment(job: Job, folder: Path) -> dict[str, str]:
         # Many containers are told not to write bytecode: not beside their packages.
         **({BYTECODE: path, "PYTHONDONTWRITEBYTECODE": ""} if not job.python and (path := shared_bytecode()) else {}),
         **torchrun_environment(job),
-        # The compiler's pool of processes would forbid to fork; what a fork compiles is in the caches already.
-        **({"TORCHINDUCTOR_COMPILE_THREADS": "1"} if job.forks else {}),
         **({name: str(job.threads) for name in _THREADS} if job.threads else {}),
     }
 

@@ -16,7 +16,7 @@ from tracekit.capture import messages
 from tracekit.capture.job import PassResult
 from tracekit.capture.live import NoTurnsError
 from tracekit.capture.options import Options
-from tracekit.capture.passes import measure_again
+from tracekit.capture.passes import measure_again, usable_cores
 from tracekit.capture.preparation import Prepared
 from tracekit.capture.turns import LEAST_TURNS, LONG_S, MOST_TURNS, TURN_NS, InterruptedTurnsError, Turns
 from tracekit.run import Measured, Pass, Run, StageTime, Variant, with_common_period
@@ -42,17 +42,17 @@ from tracekit.statistics.uncertainty import (
     margin_of_passes,
     smallest_regression,
     student_t,
-    undisturbed,
+    typical,
 )
 
 # Two pairs of passes can agree by chance, and one is never significant: these rounds come before any budget counts.
 RESERVED_ROUNDS = 3
-# With this many rounds, the first pass, which had to compile, is left out; with fewer, every pass is needed.
-ENOUGH_ROUNDS = 4
-_WORTH_PARENTS = 2  # rounds: for fewer, the processes that are there are forked once more
+ENOUGH_ROUNDS = 4  # before the intervals are asked whether they are narrow enough
+# With this many rounds, the first pass, which had to compile and was observed, is left out.
+_WITHOUT_FIRST = 3
 NARROW = 0.02  # of the step time to either side, unless a precision is requested
 SEEN = (1 + TOLERANCE) ** 2 - 1  # the regression that a check is to show, unless it is told otherwise
-_READY_S, _IN_CACHES = 1.0, 0.1  # that a process takes to be ready, besides that part of compiling
+_READY_S, _IN_CACHES = 3.0, 0.2  # that a process takes to be ready, besides that part of compiling
 
 
 def seconds_for_rounds(run: Run, options: Options) -> float:
@@ -80,7 +80,7 @@ class Rounds(Struct):
         ends = first_began + seconds_for_rounds(run, self.options)
         if self.turns is not None:
             self._turns_s = _seconds_of_turns(measured)
-            self._ready_s = _READY_S * len(run.variants)
+            self._ready_s = _seconds_until_ready(measured)
         else:
             self._turns_s = _expected_seconds(measured)
         number = 1
@@ -90,27 +90,20 @@ class Rounds(Struct):
             variants = [variant for variant in self.prepared.variants if variant.name in able]
             if number % 2:
                 variants.reverse()
-            # The next rounds wait for new processes to fork from, unless the time left is too short to be worth it.
-            parents_s = self.turns.parents_s if self.turns is not None else 0.0
-            if ends - began < parents_s + self._seconds_of(_WORTH_PARENTS):
-                parents_s = 0.0
-            is_over = began + parents_s + self._seconds_of(1) > ends or (
-                number > ENOUGH_ROUNDS and suffices(run, self.options)
-            )
+            is_over = began + self._seconds_of(1) > ends or (number > ENOUGH_ROUNDS and suffices(run, self.options))
             if not variants or (number >= RESERVED_ROUNDS and is_over):
                 return
-            rounds = self._coming_rounds(number, run, ends - began - parents_s)
+            rounds = self._coming_rounds(number, run, ends - began)
             if number > 1:
-                self.options.tell(messages.progress_line(number, run, parents_s + self._seconds_of(rounds)))
+                self.options.tell(messages.progress_line(number, run, self._seconds_of(rounds)))
             taken = 1
             if self.turns is not None:
                 try:
-                    results = self.turns.take(number, variants, ends, rounds=rounds, renews=parents_s > 0, known=run)
+                    results = self.turns.take(number, variants, ends, rounds=rounds, known=run)
                 except InterruptedTurnsError as interrupt:
                     yield self._with_rounds(interrupt.so_far, run)
                     raise KeyboardInterrupt(str(interrupt)) from None
                 except NoTurnsError as error:
-                    self.turns.close()
                     self.turns, run, self._ready_s = None, replace(run, why_no_turns=str(error)), 0.0
                     began = time.monotonic()  # the passes in its place take shorter
                     self.options.tell(messages.no_turns(str(error)))
@@ -131,7 +124,7 @@ class Rounds(Struct):
             yield run
 
     def _seconds_of(self, rounds: int) -> float:
-        """How long the next rounds will take, once there are processes to fork from."""
+        """How long the next rounds will take."""
         return rounds * (self._turns_s + self._ready_s)
 
     def _coming_rounds(self, number: int, run: Run, seconds_left: float) -> int:
@@ -190,16 +183,13 @@ def in_proportion(run: Run) -> Run:
     return replace(run, variants=[proportional(variant) for variant in run.variants])
 
 
-def visible(run: Run, seconds: float, most_passes: int, compiles: bool = True) -> float | None:
+def visible(run: Run, seconds: float, most_passes: int) -> float | None:
     """About how large a difference between two variants must be to be seen in 19 of 20 captures of so many seconds, as
-    a share, if pairs differ as expected: nothing is known yet of this machine. Each round `compiles` from caches,
-    unless its processes are forked from one that has. None for a single variant."""
+    a share, if pairs differ as expected: nothing is known yet of this machine. None for a single variant."""
     first, *rest = _all_measured(run)
     if not rest:
         return None
-    ready_s = _READY_S * (1 + len(rest))
-    if compiles:
-        ready_s += sum(measured.compile_ns for measured in (first, *rest)) / 1e9 * _IN_CACHES
+    ready_s = _seconds_until_ready([first, *rest])
     rounds = max(RESERVED_ROUNDS, min(int(seconds / (_seconds_of_turns([first, *rest]) + ready_s)), most_passes - 1))
     prior = prior_of_pairs(first, *rest)
     in_turns = Prior(math.hypot(SPREAD_IN_TURNS, prior.deviation - SPREAD_OF_PAIRS), prior.freedom)
@@ -211,6 +201,12 @@ def visible(run: Run, seconds: float, most_passes: int, compiles: bool = True) -
 def _expected_seconds(sides: Sequence[Measured]) -> float:
     """The expected duration of a round: as long as the first passes took, without compiling."""
     return sum(measured.passes[0].seconds - measured.compile_ns / 1e9 for measured in sides if measured.passes)
+
+
+def _seconds_until_ready(sides: Sequence[Measured]) -> float:
+    """The expected time until the processes of a round are ready, some of them at the same time."""
+    each_s = [_READY_S + measured.compile_ns / 1e9 * _IN_CACHES for measured in sides]
+    return sum(each_s) / min(len(sides), usable_cores() or 1)
 
 
 def _seconds_of_turns(sides: Sequence[Measured]) -> float:
@@ -277,7 +273,7 @@ def merged(first: Measured, passes: list[Pass]) -> Measured:
     """The results of all passes; compiling, first steps and inference are those of the first pass."""
     late = [measured_pass for measured_pass in passes if measured_pass.round]
     passes = [
-        replace(measured_pass, counted=bool(measured_pass.round) or len(late) < ENOUGH_ROUNDS)
+        replace(measured_pass, counted=bool(measured_pass.round) or len(late) < _WITHOUT_FIRST)
         for measured_pass in passes
     ]
     counted = [measured_pass for measured_pass in passes if measured_pass.counted]
@@ -285,7 +281,7 @@ def merged(first: Measured, passes: list[Pass]) -> Measured:
     low, _, high = statistics.quantiles(times, n=4) if len(times) > 1 else times * 3
     return replace(
         first,
-        step_ns=max(1, round(math.exp(undisturbed([math.log(measured_pass.step_ns) for measured_pass in counted])))),
+        step_ns=max(1, round(math.exp(typical([math.log(measured_pass.step_ns) for measured_pass in counted])))),
         step_all_ns=times,
         spread_ns=round(high - low),
         compiles_timed=sum(measured_pass.compiles_timed for measured_pass in counted),

@@ -6,24 +6,21 @@ they are long, and waits at the end of the last one while the others take theirs
 time. The passes of a round are a pair. The next round has other processes, because those of the same code differ for as
 long as they live.
 
-Where processes can be forked, those of some rounds live together, and these rounds take turns, too: first each round
-its first turns, then each its second ones. What disturbs a turn often lasts for seconds, so turns of a process that lie
+Most of the time of a process is over before its first step, so as many get ready at a time as there are cores. The
+processes of some rounds live together as far as memory allows, and these rounds take turns, too: first each round its
+first turns, then each its second ones. What disturbs a turn often lasts for seconds, so turns of a process that lie
 further apart more often include one that nothing disturbed.
 
-Most of the time of a process is over before its first step. So one that has imported everything is forked for the
-passes of some rounds, which are made ready together (`parents`); the first such process gets ready while losses are
-checked, because nothing is timed then. Each fork sets up, compiles, warms up and allocates by itself; a recipe whose
-computing takes a single thread has done so before, and takes two more steps. Forks share where much lies in memory, so
-every few rounds a new process is started.
+Each is started as Python starts the program, for a fork is none of the processes that the user will ever have: its heap
+is another one (`child.live`).
 
 A live process is told what to do by a pipe with a name in its scratch folder, `turns`: the length of its turn, ns; 0,
 upon which it takes a short trace, while the others still wait, and ends; or -1, upon which it ends at once. To another
-pipe, `waiting`, it writes whenever it waits. Results are files, as those of every pass: `so_far.json` is replaced after
-each turn, `result.json` is written when a pass ends. All of them die with the capture.
+pipe, `waiting`, it writes whenever it waits. Results are files: each turn is a line of `turns.jsonl`, and `result.json`
+is written when a pass ends. All of them die with the capture.
 
 On a GPU, the work of a turn has ended when its process waits, and all processes share the memory: they take turns only
-where the peaks of all, as their first passes measured them, leave a fifth of it free. None is forked, because a device
-that was touched, if only to count the devices, does not survive that.
+where the peaks of all, as their first passes measured them, leave a fifth of it free.
 
 Where this is not possible, a NoTurnsError says why, and whole passes take turns instead.
 
@@ -33,20 +30,18 @@ stopped, because time passes while it waits.
 
 import ast
 import math
-import os
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tracekit.base.units import size
-from tracekit.capture import messages
 from tracekit.capture.child.memory import free_on_host
 from tracekit.capture.job import PassResult
-from tracekit.capture.live import LivePass, NoTurnsError, Parent, live_pass, parent_of
+from tracekit.capture.live import LivePass, NoTurnsError, live_pass
 from tracekit.capture.options import Options, PlannedVariant
 from tracekit.capture.passes import finished, live_job, load_average, usable_cores, with_headers
 from tracekit.capture.preparation import Prepared, statements
@@ -54,15 +49,13 @@ from tracekit.run import Run
 
 TURN_NS = 250_000_000
 _MOST_OF_MEMORY = 0.8  # that is free; peaks of processes that live together are not measured, but added
-AHEAD = 4  # rounds whose processes live together
-FORKS = 2 * AHEAD  # of one process
+AHEAD = 3  # rounds whose processes live together
 TRACED_ROUNDS = 6  # later passes take no trace: more of them would hardly tell more about where the time goes
 # Of each process. Other work often slows a turn as a whole, but seldom all of four, and a minute has time for twelve
 # pairs or more. A variant that is measured alone takes the fewest, for more processes.
 LEAST_TURNS, MOST_TURNS = 2, 4
 LONG_S = 2.5  # a process whose turns have taken that long has shown enough
 _LOOKED_EVERY_S = 0.01
-_LOG = "log"  # in the scratch folder of a fork: its output
 _CLOCKS = {"time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "now", "utcnow"}
 
 
@@ -80,67 +73,19 @@ class Turns:
     def __init__(self, prepared: Prepared, folder: Path, caches: dict[str, Path], options: Options) -> None:
         self.prepared = prepared  # its period is only known once the first passes have ended
         self._folder, self._caches, self.options = folder, caches, options
-        self._parents: dict[str, _Forked] = {}
-        # A recipe takes its first steps before it is forked, unless that starts threads: they do not survive a fork.
-        self._warms = not prepared.is_script and prepared.run.environment.get("threads") == 1
-        self._may_fork = hasattr(os, "pidfd_open") and not options.python and prepared.run.device == "cpu"
-        self._may_fork &= options.passes > 1 and not _why_never(prepared, options)
         self.turns_s = self.ready_s = 0.0  # that a round took lately for its turns, and until its processes were ready
-        self._parents_s = 0.0  # that it took to start those that are forked
-
-    def close(self) -> None:
-        """End all processes."""
-        for forked in self._parents.values():
-            forked.stack.close()
-        self._parents.clear()
-
-    @contextmanager
-    def getting_ready(self, planned: PlannedVariant, peak_bytes: int | None) -> Iterator[None]:
-        """A context in which nothing may be timed: meanwhile, a process of the variant gets ready to be forked, if the
-        free memory has room for those of all variants. A pass of this one needs `peak_bytes`."""
-        began, free = time.monotonic(), free_on_host()
-        needed = 2 * len(self.prepared.variants) * (peak_bytes or 0)
-        if self._may_fork and (free is None or needed <= _MOST_OF_MEMORY * free):
-            with suppress(NoTurnsError):  # the first round will say so
-                self._start_parent(1, planned)
-        yield
-        if planned.name in self._parents:
-            self._parents[planned.name].parent.wait()
-            # At most: later ones have nothing beside them.
-            self._parents_s = max(self._parents_s, time.monotonic() - began)
-
-    @property
-    def compiles(self) -> bool:
-        """Whether each round compiles anew, from caches, as far as is known now."""
-        return not (self._may_fork and self._warms)
-
-    @property
-    def parents_s(self) -> float:
-        """How long the next processes to be made ready wait for one to be forked from, if that is a new one."""
-        return self._parents_s if any(forked.left < 1 for forked in self._parents.values()) else 0.0
 
     def take(
-        self,
-        number: int,
-        variants: Sequence[PlannedVariant],
-        ends: float = math.inf,
-        *,
-        rounds: int = 1,
-        renews: bool = True,
-        known: Run | None = None,
+        self, number: int, variants: Sequence[PlannedVariant], ends: float = math.inf, *, rounds: int, known: Run
     ) -> dict[int, dict[str, PassResult]]:
-        """The results of that round and those after it, by round and variant: up to `rounds` of them where processes
-        can be forked, as far as they can live together, and otherwise one. After `ends` (monotonic s), no process takes
-        more turns than it must. `renews` replaces processes that have been forked often enough. `known` is the run so
-        far, which shows how many steps a script has.
+        """The results of that round and those after it, by round and variant: up to `rounds` of them, as far as their
+        processes can live together. After `ends` (monotonic s), no process takes more turns than it must. `known` is
+        the run so far, which shows how many steps a script has.
 
         Raises NoTurnsError; and, once each variant has had a turn, an InterruptedTurnsError in place of a
         KeyboardInterrupt.
         """
         load = load_average()
-        if renews:
-            for name in [name for name, forked in self._parents.items() if forked.left < 1]:
-                self._parents.pop(name).stack.close()
         with ExitStack() as stack:
             started = self._made_ready(number, variants, rounds, known, stack)
             began, began_ns = time.monotonic(), time.time_ns()
@@ -163,10 +108,6 @@ class Turns:
                 raise
             results = self._results(started, began_ns, load)
             self.turns_s = (time.monotonic() - began) / len(started)
-        if number == 1 and self._may_fork and not all(result.turns for result in results[1].values()):
-            self._may_fork = False  # perhaps only forks fail
-            self.close()
-            return self.take(number, variants, ends, known=known)
         for round_number, of_round in results.items():
             for name, result in of_round.items():
                 if result.no_turns or (not result.turns and (result.outcome == "ok" or round_number == 1)):
@@ -175,94 +116,49 @@ class Turns:
         return results
 
     def _made_ready(
-        self, number: int, variants: Sequence[PlannedVariant], rounds: int, known: Run | None, stack: ExitStack
+        self, number: int, variants: Sequence[PlannedVariant], rounds: int, known: Run, stack: ExitStack
     ) -> "dict[int, list[_Started]]":
-        """The processes of that round and, where they can be forked, of some later ones, once all of them wait for
-        their turns: as many at a time get ready as there are cores. They end with the `stack`."""
-        began, have_parents = time.monotonic(), bool(self._parents)
-        forked = self._forked(number, variants) if self._may_fork else None
-        if not have_parents:
-            self._parents_s = time.monotonic() - began
-        if forked:
-            left = min(parent.left for parent in forked.values())
-            memories = [variant.memory for variant in known.variants] if known is not None else []
-            needed = sum(memory.host_peak_rss_bytes or 0 for memory in memories)
-            if needed and (free := free_on_host()) is not None:  # as many as fit into it
-                rounds = min(rounds, int(_MOST_OF_MEMORY * free / needed))
-            rounds = max(1, min(AHEAD, left if left > 0 else AHEAD, rounds))
-            for parent in forked.values():
-                parent.left -= rounds
-        else:
-            rounds = 1
+        """The processes of that round and of some later ones, once all of them wait for their turns. They end with the
+        `stack`."""
+        began = time.monotonic()
+        needed, free = sum(variant.memory.host_peak_rss_bytes or 0 for variant in known.variants), free_on_host()
+        if known.device != "cpu":
+            rounds = 1  # the memory of the device holds those of one: `why_not`
+        elif needed and free is not None:
+            rounds = min(rounds, int(_MOST_OF_MEMORY * free / needed))
+        rounds = max(1, min(AHEAD, rounds))
         coming = [
             (coming_round, planned)
             for coming_round in range(number, number + rounds)
             for planned in variants[:: 1 if (coming_round - number) % 2 == 0 else -1]
         ]  # whose process comes first changes, so that nothing that depends on the order favours a variant
-        if self.compiles:
-            coming.sort(key=lambda pair: not pair[1].requested.compile)
+        coming.sort(key=lambda pair: not pair[1].requested.compile)  # those that compile take longest
         made: dict[int, list[_Started]] = {round_number: [] for round_number in range(number, number + rounds)}
         in_flight: list[LivePass] = []
         while coming or in_flight:
-            while coming and len(in_flight) < (self._at_once(coming[0][1]) if forked else len(variants)):
+            while coming and len(in_flight) < (usable_cores() or 1):
                 round_number, planned = coming.pop(0)
-                started = self._started(round_number, planned, known, forked[planned.name] if forked else None)
+                started = self._started(round_number, planned, known)
                 stack.push(started.stack)
                 made[round_number].append(started)
                 in_flight.append(started.live)
             in_flight = [live for live in in_flight if not live.is_ready(_LOOKED_EVERY_S)]
-        self.ready_s = (time.monotonic() - began - (0.0 if have_parents else self._parents_s)) / rounds
+        self.ready_s = (time.monotonic() - began) / rounds
         return made
 
-    def _at_once(self, planned: PlannedVariant) -> int:
-        """How many processes of such a variant may get ready at the same time: as many as there are cores if they are
-        to compile, which takes one thread. Steps with several threads wait for those of others, many times as long."""
-        cores, threads = usable_cores() or 1, self.prepared.run.environment.get("threads")
-        alone = isinstance(threads, int) and threads > 1 and not planned.requested.compile
-        return 1 if alone else cores
-
-    def _forked(self, number: int, variants: Sequence[PlannedVariant]) -> "dict[str, _Forked] | None":
-        """For each variant a process that can be forked; None if one cannot."""
-        for planned in variants:
-            if planned.name not in self._parents:
-                self._start_parent(number, planned)
-        unable = next((planned.name for planned in variants if not self._parents[planned.name].parent.wait()), None)
-        if unable is None:
-            return {planned.name: self._parents[planned.name] for planned in variants}
-        why = self._parents[unable].parent.why_not()
-        self.close()
-        if self._warms:
-            self._warms = False
-            return self._forked(number, variants)
-        self._may_fork = False
-        self.options.tell(messages.no_forks(unable, why))
-        return None
-
-    def _start_parent(self, number: int, planned: PlannedVariant) -> None:
-        job, log = live_job(number, planned, self.prepared, self._folder, self.options)
-        caches = self._caches[planned.name]
-        folder = caches / "parent"
-        folder.mkdir(exist_ok=True)
-        with ExitStack() as stack:
-            job = replace(with_headers(job, caches), caches=str(caches), forks=True, warms=self._warms)
-            parent = stack.enter_context(parent_of(job, folder, log, self.options.timeout))
-            self._parents[planned.name] = _Forked(parent, number, FORKS, stack.pop_all())
-
-    def _started(self, number: int, planned: PlannedVariant, known: Run | None, forked: "_Forked | None") -> "_Started":
+    def _started(self, number: int, planned: PlannedVariant, known: Run) -> "_Started":
         job, log = live_job(number, planned, self.prepared, self._folder, self.options)
         caches = self._caches[planned.name]
         # How many steps the first pass has shown there to be; None if it was stopped before the last.
-        first = known.variant(planned.name) if known is not None else None
-        available = first.ended if first is not None else None
-        warms = self._warms and forked is not None
-        job = replace(with_headers(job, caches), caches=str(caches), available=available, warms=warms)
-        parent, since, folder = None, None, caches
-        if forked:
-            parent, since, folder = forked.parent, forked.since, forked.parent.folder_of(number)
-            log = folder / _LOG
+        first = known.variant(planned.name)
+        job = replace(
+            with_headers(job, caches), caches=str(caches), available=first.ended if first is not None else None
+        )
+        folder = caches / f"round-{number}"
+        folder.mkdir(exist_ok=True)
         with ExitStack() as stack:
-            live = stack.enter_context(live_pass(job, folder, log, self.options.timeout, parent))
-            return _Started(planned.name, live, since, stack.pop_all())
+            live = stack.enter_context(live_pass(job, folder, log, self.options.timeout))
+            return _Started(planned.name, live, stack.pop_all())
 
     def _results(
         self, started: "dict[int, list[_Started]]", began_ns: int, load: float | None
@@ -279,7 +175,6 @@ class Turns:
                     began=min(turns_ns, default=began_ns),
                     load=load,
                     options=self.options,
-                    parent=process.parent,
                 )
                 for process in of_round
             }
@@ -312,16 +207,6 @@ class _Started(Struct, frozen=True):
 
     name: str
     live: LivePass
-    parent: int | None  # the round for which the process was started that it was forked from
-    stack: ExitStack
-
-
-class _Forked(Struct):
-    """A process that is forked, the round for which it was started, and how many forks it may still have."""
-
-    parent: Parent
-    since: int
-    left: int
     stack: ExitStack
 
 

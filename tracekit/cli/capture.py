@@ -58,6 +58,12 @@ class CaptureVerb(Verb):
             "unprofiled passes took, up to 600; 600 with --precision or --min-detectable)",
         )
         parser.add_argument(
+            "--quick",
+            action="store_true",
+            help="an answer in about half a minute, if compiling takes no longer: step times and their ratio, with the "
+            "interval that so few passes give; no traces, and losses are not compared (--budget 12 by default)",
+        )
+        parser.add_argument(
             "--precision",
             type=percentage,
             metavar="PERCENT",
@@ -127,12 +133,9 @@ class CaptureVerb(Verb):
     def run(options: argparse.Namespace) -> int:
         """Capture."""
         from tracekit.capture.harness import Options, capture, exit_code
-        from tracekit.capture.passes import usable_cores
         from tracekit.catalogue import located
 
         settings = given(options, Options)
         if not settings.get("module"):
             settings["program"] = located(options.program)
-        if "min_detectable" in settings:
-            settings.setdefault("threads", max((usable_cores() or 1) - 1, 1))
         return exit_code(capture(Options(**settings)))

@@ -17,7 +17,7 @@ from tracekit.statistics.uncertainty import (
     SURE,
     Interval,
     half_width_of_mean,
-    half_width_of_undisturbed,
+    half_width_of_typical,
     interval_of_median,
     margin,
 )
@@ -66,7 +66,7 @@ def _step(member: Member) -> Reading:
         return Reading(step_ms, ends, ONE_PASS if len(measured.counted_passes) < 2 else FEW_PASSES, margin=None)
     logs = [math.log(measured_pass.step_ns) for measured_pass in measured.counted_passes]
     prior = prior_of_passes(measured)
-    factor = math.exp(min(margin(lambda confidence: half_width_of_undisturbed(logs, confidence, prior)), LARGEST_LOG))
+    factor = math.exp(min(margin(lambda confidence: half_width_of_typical(logs, confidence, prior)), LARGEST_LOG))
     return Reading(step_ms, (interval[0] / NS_PER_MS, interval[1] / NS_PER_MS), factor=factor)
 
 

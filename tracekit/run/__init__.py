@@ -24,7 +24,6 @@ from tracekit.run.model import (
     WINDOWS,
     Activity,
     Effective,
-    GraphSize,
     GraphSizes,
     Measured,
     Memory,
@@ -49,7 +48,8 @@ from tracekit.run.model import (
     was_busy,
 )
 from tracekit.statistics.typical_step import step_pattern, typical_steps
-from tracekit.statistics.uncertainty import undisturbed
+from tracekit.statistics.uncertainty import typical
+from tracekit.vocabulary.graph_size import GraphSize
 
 __all__ = [
     "SCHEMA",
@@ -122,7 +122,7 @@ def with_common_period(run: Run) -> Run:
                 for timed_pass, step_ns in zip(measured.passes, typical_steps(step_times, pattern), strict=True)
             ]
             counted = [math.log(timed_pass.step_ns) for timed_pass in passes if timed_pass.counted]
-            step_ns = max(1, round(math.exp(undisturbed(counted))))
+            step_ns = max(1, round(math.exp(typical(counted))))
             by_name[member.name] = replace(measured, step_ns=step_ns, passes=passes)
     variants = [replace(variant, measured=by_name.get(variant.name, variant.measured)) for variant in run.variants]
     return replace(run, variants=variants)

@@ -1,10 +1,10 @@
 """Unprofiled passes: how long a step takes, how one variant compares with another, and how certain both are.
 
 Two variants are compared pass by pass. The passes of one round ran at the same time, in turns, or one after the other,
-so that drift – clocks, heat, other jobs – affects both and mostly cancels in their ratio: they are a pair. Other work
-only ever adds to a step, so what a turn took is a low quantile of its steps, what a pass took is its fastest turn, and
-what a variant took is the mean of the faster half of its passes. Ratios are logarithms, so that neither side is
-favoured.
+so that drift – clocks, heat, other jobs – affects both and mostly cancels in their ratio: they are a pair. What a turn
+took is the median of its steps, what a pass took the median of its turns, and the ratio of two variants what is typical
+of those of their pairs. None of these favours a lucky pass: a process of the user's is as lucky as any. Ratios are
+logarithms, so that neither side is favoured.
 
 Processes of the same code differ persistently, by their layout in memory and by what ran beside them, so what the steps
 of one pass show says nothing about the next: only pairs do, and one pair alone is never significant.
@@ -12,9 +12,8 @@ of one pass show says nothing about the next: only pairs do, and one pair alone 
 
 import math
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
-from itertools import pairwise, starmap
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -29,18 +28,15 @@ from tracekit.statistics.uncertainty import (
     NOTHING_KNOWN,
     Interval,
     Prior,
-    fastest,
     half_width_of_captures,
     half_width_of_difference,
-    half_width_of_pairs,
-    half_width_of_undisturbed,
+    half_width_of_typical,
     interval_from_logs,
     is_noise,
     says_nothing,
     square_of_error,
-    square_of_error_of_pairs,
     student_t,
-    undisturbed,
+    typical,
 )
 
 Covers = Literal["rounds", "passes", "one pass"]
@@ -50,7 +46,6 @@ COVERED: dict[Covers, str] = {
     "one pass": "nothing: with one pass each, it is unknown how much passes differ",
 }
 SPREAD_OF_PAIRS, SPREAD_IN_TURNS = 0.06, 0.03
-_UNDISTURBED = 0.1  # of the steps of a turn take less than what the turn is said to take
 NO_DIFFERENCE = 1.015  # a ratio that is known to be closer to 1 is no difference that matters
 _SAME_RATIO = 1.005
 _AGREE_BY_CHANCE = 16  # passes at most
@@ -87,14 +82,11 @@ def prior_of_pairs(*sides: Measured) -> Prior:
 def _scatter(timed_pass: Pass) -> float:
     """How uncertain what the pass took is, by its own steps, as a logarithm.
 
-    Of turns of alike steps the fastest counts, which is about as uncertain as it is far from the next one; of other
-    turns the median, which is as much more certain than one of them as these are many. Without turns, half the range
-    in which the middle half of the steps lies; of steps that are not alike, that of whole periods.
+    The middle of its turns is as much more certain than one of them as these are many. Without turns, half the range in
+    which the middle half of the steps lies; of steps that are not alike, that of whole periods.
     """
     if len(timed_pass.turns) > 1:
-        logs = sorted(turn_logs(timed_pass))
-        if timed_pass.alike:
-            return (logs[1] - logs[0]) / math.sqrt(2)
+        logs = turn_logs(timed_pass)
         return statistics.stdev(logs) / math.sqrt(len(logs))
     times, period = timed_pass.step_all_ns, timed_pass.period
     sums_of_periods = [sum(times[first : first + period]) for first in range(0, len(times) - period + 1, period)]
@@ -105,9 +97,9 @@ def _scatter(timed_pass: Pass) -> float:
 
 
 def turn_logs(timed_pass: Pass) -> list[float]:
-    """What a step took in each turn, as a logarithm: a low quantile, or the mean where steps are not alike."""
-    typical = _undisturbed if timed_pass.alike else statistics.fmean
-    return [math.log(max(typical(steps), 1)) for steps in _turns(timed_pass)]
+    """What a step took in each turn, as a logarithm: the median, or the mean where steps are not alike."""
+    middle = statistics.median if timed_pass.alike else statistics.fmean
+    return [math.log(max(middle(steps), 1)) for steps in _turns(timed_pass)]
 
 
 def _turns(timed_pass: Pass) -> Iterator[list[int]]:
@@ -119,29 +111,10 @@ def _turns(timed_pass: Pass) -> Iterator[list[int]]:
         first += turn.steps
 
 
-def _undisturbed(steps: list[int]) -> float:
-    ordered, place = sorted(steps), _UNDISTURBED * (len(steps) - 1)
-    low = math.floor(place)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (place - low) * (ordered[high] - ordered[low])
-
-
-def pair_logs(our_pass: Pass, their_pass: Pass) -> tuple[float, float]:
-    """What a step took in either pass of a pair, as a logarithm: in the fastest turn, if they took turns. Where steps
-    are not alike, a fast turn may be one of short steps, so it is the median over turns.
-
-    Of each turn, as many steps count on both sides: the fastest of more steps is faster.
-    """
-    if our_pass.alike != their_pass.alike or min(len(our_pass.turns), len(their_pass.turns)) < 2:
-        return math.log(our_pass.step_ns), math.log(their_pass.step_ns)
-    if not our_pass.alike:
-        return statistics.median(turn_logs(our_pass)), statistics.median(turn_logs(their_pass))
-    even = [
-        (_undisturbed(ours[: len(theirs)]), _undisturbed(theirs[: len(ours)]))
-        for ours, theirs in zip(_turns(our_pass), _turns(their_pass), strict=False)  # a script may end in its turn
-    ]
-    our_ns, their_ns = (min(times_ns) for times_ns in zip(*even, strict=True))
-    return math.log(max(our_ns, 1)), math.log(max(their_ns, 1))
+def pass_log(timed_pass: Pass) -> float:
+    """What a step took in the pass, as a logarithm: in the middle one of its turns, if it took turns."""
+    logs = turn_logs(timed_pass)
+    return statistics.median(logs) if len(logs) > 1 else math.log(timed_pass.step_ns)
 
 
 def prior_of_passes(*sides: Measured) -> Prior:
@@ -264,13 +237,12 @@ class Contrast(Struct, frozen=True):
 def contrast(ours: Measured, theirs: Measured, confidence: float = CONFIDENCE_WHERE_STOPPED) -> Contrast:
     """The step time of `ours` compared with that of `theirs`, by the clock; `confidence` is the confidence of the
     interval."""
-    our_logs, their_logs = _logs_of_pairs(ours, theirs)
-    if len(our_logs) > 1:
-        half = half_width_of_pairs(our_logs, their_logs, confidence, prior_of_pairs(ours, theirs))
-        log = undisturbed(our_logs) - undisturbed(their_logs)
-        return _contrast(log, half, "rounds", len(our_logs), (ours, theirs))
+    logs = pair_logs(ours, theirs)
+    if len(logs) > 1:
+        half = half_width_of_typical(logs, confidence, prior_of_pairs(ours, theirs))
+        return _contrast(typical(logs), half, "rounds", len(logs), (ours, theirs))
     log = math.log(ours.step_ns / theirs.step_ns)
-    sides = [[math.log(timed_pass.step_ns) for timed_pass in side.counted_passes] for side in (ours, theirs)]
+    sides = [[*map(pass_log, side.counted_passes)] for side in (ours, theirs)]
     if min(map(len, sides)) > 1:
         half = half_width_of_difference(sides[0], sides[1], confidence, prior_of_passes(ours, theirs))
         return _contrast(log, half, "passes", min(map(len, sides)), (ours, theirs))
@@ -278,28 +250,27 @@ def contrast(ours: Measured, theirs: Measured, confidence: float = CONFIDENCE_WH
 
 
 def contrast_of_captures(ours: Measured, theirs: Measured, confidence: float) -> Contrast:
-    """The step time of a capture compared with that of another, by the fastest turn of each of the comparable passes
-    that were disturbed least. Where the machine was slower in one of them, or is unsteady, the interval covers what
-    that may have done."""
+    """The step time of a capture compared with that of another, by the fastest turn of each of the comparable passes:
+    what disturbs the others is no part of both captures. Where the machine was slower in one of them, or is unsteady,
+    the interval covers what that may have done."""
     by_clock = contrast(ours, theirs, confidence)
     if by_clock.covers != "passes":
         return by_clock
-    after, before = map(fastest_logs, comparable(ours, theirs))
+    after, before = (fastest_logs(passes) for passes in comparable(ours, theirs))
     half = half_width_of_captures(after, before, confidence, prior_of_captures(ours, theirs), drift(ours, theirs))
-    log, by_machine = undisturbed(after, fastest) - undisturbed(before, fastest), slower(ours, theirs)
+    log, by_machine = typical(after) - typical(before), slower(ours, theirs)
     interval = interval_from_logs(log - half - max(by_machine, 0.0), log + half - min(by_machine, 0.0))
     return replace(by_clock, ratio=math.exp(log), interval=interval, slower=math.exp(by_machine))
 
 
+def logs_of(passes: Sequence[Pass]) -> list[float]:
+    """What a step took in each of the passes, as a logarithm."""
+    return [*map(pass_log, passes)]
+
+
 def fastest_logs(passes: Sequence[Pass]) -> list[float]:
-    """What a step took in the fastest turn of each pass, as a logarithm: the median of its steps, or the mean where
-    these are not alike; what the pass took if there were no turns."""
-    logs = []
-    for timed_pass in passes:
-        typical = statistics.median if timed_pass.alike else statistics.fmean
-        turns = [math.log(max(typical(steps), 1)) for steps in _turns(timed_pass)]
-        logs.append(min(turns, default=math.log(timed_pass.step_ns)))
-    return logs
+    """What a step took in the fastest turn of each pass, as a logarithm; what the pass took if there were no turns."""
+    return [min(turn_logs(timed_pass), default=math.log(timed_pass.step_ns)) for timed_pass in passes]
 
 
 def otherwise(ours: Measured, theirs: Measured) -> Contrast | None:
@@ -314,13 +285,11 @@ def otherwise(ours: Measured, theirs: Measured) -> Contrast | None:
                 for timed_pass in pair
             )
             if our_ns and their_ns:
-                logs.append((math.log(our_ns), math.log(their_ns)))
+                logs.append(math.log(our_ns / their_ns))
     if by_time.covers != "rounds" or by_time.interval is None or len(logs) < max(2, by_time.passes):
         return None
-    our_logs, their_logs = zip(*logs, strict=True)
-    half = half_width_of_pairs(our_logs, their_logs, CONFIDENCE_WHERE_STOPPED, prior_of_pairs(ours, theirs))
-    log = undisturbed(our_logs) - undisturbed(their_logs)
-    by_thread = _contrast(log, half, "rounds", len(logs), (ours, theirs))
+    half = half_width_of_typical(logs, CONFIDENCE_WHERE_STOPPED, prior_of_pairs(ours, theirs))
+    by_thread = _contrast(typical(logs), half, "rounds", len(logs), (ours, theirs))
     assert by_thread.interval is not None
     low, high = max(by_time.interval[0], by_thread.interval[0]), min(by_time.interval[1], by_thread.interval[1])
     return by_thread if low > high else None
@@ -353,19 +322,16 @@ def _rests_on(ours: Contrast) -> str:
 def passes_needed(ours: Measured, theirs: Measured | None, half_width: float, most: int) -> int:
     """How many passes that take turns make the interval of the ratio that narrow (as a logarithm), if they go on to
     scatter as they do; without `theirs`, the interval of the step time. At most `most`."""
-    square_of: Callable[[int], tuple[float, int]]
     if theirs is None:
-        logs = [math.log(timed_pass.step_ns) for timed_pass in ours.counted_passes]
-        square_of = partial(square_of_error, logs, prior_of_passes(ours))
+        logs, prior = logs_of(ours.counted_passes), prior_of_passes(ours)
     else:
-        logs, their_logs = _logs_of_pairs(ours, theirs)
-        square_of = partial(square_of_error_of_pairs, logs, their_logs, prior_of_pairs(ours, theirs))
+        logs, prior = pair_logs(ours, theirs), prior_of_pairs(ours, theirs)
     if not logs:
         return most
     enough = (
         passes
         for passes in range(2, most)
-        for square, freedom in [square_of(passes)]
+        for square, freedom in [square_of_error(logs, prior, passes)]
         if freedom and student_t(freedom, CONFIDENCE_WHERE_STOPPED) * math.sqrt(square) <= half_width
     )
     return next(enough, most)
@@ -374,10 +340,10 @@ def passes_needed(ours: Measured, theirs: Measured | None, half_width: float, mo
 def step_interval(measured: Measured, confidence: float = CONFIDENCE_WHERE_STOPPED) -> Interval | None:
     """The confidence interval of the step time, ns; None if there is only one pass, or if passes differ so much that it
     would say nothing."""
-    logs = [math.log(timed_pass.step_ns) for timed_pass in measured.counted_passes]
+    logs = logs_of(measured.counted_passes)
     if len(logs) < 2:
         return None
-    log, half = math.log(measured.step_ns), half_width_of_undisturbed(logs, confidence, prior_of_passes(measured))
+    log, half = math.log(measured.step_ns), half_width_of_typical(logs, confidence, prior_of_passes(measured))
     ends = interval_from_logs(log - half, log + half)
     return None if says_nothing(ends) else ends
 
@@ -403,10 +369,9 @@ def passes_document(measured: Measured) -> dict[str, Any]:
     }
 
 
-def _logs_of_pairs(ours: Measured, theirs: Measured) -> tuple[list[float], list[float]]:
-    """What a step took on either side of each pair, as logarithms; empty if the two sides did not take turns."""
-    logs = [*starmap(pair_logs, _rounds(ours.counted_passes, theirs.counted_passes))]
-    return [mine for mine, _ in logs], [its for _, its in logs]
+def pair_logs(ours: Measured, theirs: Measured) -> list[float]:
+    """The ratio of each pair, as a logarithm; empty if the two sides did not take turns."""
+    return [pass_log(mine) - pass_log(its) for mine, its in _rounds(ours.counted_passes, theirs.counted_passes)]
 
 
 def _rounds(ours: list[Pass], theirs: list[Pass]) -> list[tuple[Pass, Pass]]:

@@ -9,13 +9,14 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 from msgspec.structs import replace
 
 from tracekit.errors.reading import BadRunError
 from tracekit.run.ledger import Count, Ledger, Ns, Number, UnixNs
+from tracekit.vocabulary.graph_size import GraphSize
 
 SCHEMA = "tracekit.run/1"
 # `crash`: the process died without an error message. Older files say `failed`, which is read as `error`.
@@ -100,17 +101,11 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     # What two pieces of work that are always the same took just before and after it, on average: one within a core's
     # own caches, and one all over a few MB. Empty in older files.
     yardsticks_ns: list[Ns] = []
-
-
-class GraphSize(NamedTuple):
-    """One graph: nodes and edges by type, under "" where it has only one; None where the number of nodes is unknown."""
-
-    nodes: dict[str, int]
-    edges: dict[str, int]
-
-    def plus(self, other: "GraphSize") -> "GraphSize":
-        """The sum of both sizes, as in a step with two batches."""
-        return GraphSize(_sum(self.nodes, other.nodes), _sum(self.edges, other.edges))
+    # Of the whole process, during its steps: pages that it was given anew, and how often a thread gave up its core, by
+    # itself or not. None in older files.
+    minor_faults: Count | None = None
+    voluntary_switches: Count | None = None
+    involuntary_switches: Count | None = None
 
 
 class GraphSizes(msgspec.Struct, frozen=True, kw_only=True):
@@ -164,9 +159,7 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
     graphs: GraphSizes | None = None  # of the steps of step_all_ns, in order; None if no graph was seen
     # In order of step_all_ns. With turns, the passes of a round ran at the same time; without, one after the other.
     turns: list[Turn] = []
-    # The round in which the process was started that this pass was forked from, whose layout of memory it shares; None
-    # if it was not forked.
-    parent: Count | None = None
+    parent: Count | None = None  # earlier versions forked passes; by this number, from the process of which round
     trace: _TracePath | None = None  # of a few steps after the last turn, under the profiler; relative, as all traces
 
     @property
@@ -179,7 +172,7 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
     """The unprofiled passes: the step time to quote."""
 
-    step_ns: _StepNs  # of several passes, the geometric mean of those of the faster half
+    step_ns: _StepNs  # of several passes, the geometric mean without the fifth at either end
     step_all_ns: Annotated[list[Ns], msgspec.Meta(min_length=1)]  # of all counted passes
     spread_ns: Ns  # the interquartile range
     first_steps_ns: list[Ns] = []  # steps 0–2, where compilation shows
@@ -367,10 +360,6 @@ def _path_in_run(run_file: str | Path, variant: Variant, trace: str) -> Path:
     if not path.is_relative_to(folder):
         raise BadRunError(run_file, f"the trace {trace} of {variant.name} is outside the run's folder")
     return path
-
-
-def _sum(first: dict[str, int], second: dict[str, int]) -> dict[str, int]:
-    return {key: first.get(key, 0) + second.get(key, 0) for key in {**first, **second}}
 
 
 def _by_type(steps: list[dict[str, int] | None]) -> dict[str, Counts]:

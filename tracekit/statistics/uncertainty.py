@@ -1,10 +1,8 @@
 """Confidence intervals from few measurements, and the smallest regression that a check of two captures could have seen.
 
-Student's t for means, also robust ones; order statistics for medians. What a machine does to a value only ever makes it
-larger, and goes on for longer than a value takes: the mean of the smaller half of the values is what they would be if
-it were quiet. Where values come in pairs, that is so of either side: what disturbs one of a pair need not disturb the
-other as much. Where they do not, as in two captures, what the machine did to either is no part of the other: of many
-values, a smaller share is taken for undisturbed.
+Student's t for means, also robust ones; order statistics for medians. Some values are disturbed, and some are lucky:
+the fifth of them at either end does not count (a trimmed mean), so that neither decides. Where values come in pairs,
+such as those of variants that took turns, that is so of their differences.
 
 The unit of repetition is the pass. The steps of one pass share its process, its memory layout and the state of the
 machine, so a thousand of them are still a single observation: each pass gives one value, and the interval comes from
@@ -34,14 +32,12 @@ CONFIDENCE = 0.95
 # simulations, 95 % intervals then contain the truth in 91–94 % of cases, and 97 % intervals in 95–96 %.
 CONFIDENCE_WHERE_STOPPED = 0.97
 Interval = tuple[float, float]
-Share = Callable[[int], int]  # how many of so many values are taken for undisturbed
 # Times the expected variance. Where that is right and worth four degrees of freedom, two to eight values vary by so
 # much more once in twenty times, and five or more by so much less once in a hundred times (Fisher's F).
 _FAR_MORE, _FAR_LESS = 7, 1 / 16
 _MOST_PERSISTENT = 0.98
 _USELESS = 2  # times as high as its lower end is the upper end of an interval that says nothing
-_LEAST_UNDISTURBED = 3  # values: two or three do not show which of them is
-_LEAST_FASTEST = 4  # values, unless these are more than half
+_TRIMMED = 0.2  # of the values, at either end
 LARGEST_LOG = 700.0  # beyond 709.8, an exponential is too large for a float
 # A project is checked hundreds of times without having changed: at 95 %, some checks would fail by chance.
 SURE = 0.99
@@ -116,81 +112,42 @@ def half_width_of_mean(values: Sequence[float], confidence: float, prior: Prior 
     return student_t(freedom, confidence) * math.sqrt(variance / len(values)) if freedom else math.inf
 
 
-def smaller_half(count: int) -> int:
-    """Half of so many values, but not fewer than three."""
-    return max(min(count, _LEAST_UNDISTURBED), (count + 1) // 2)
+def typical(values: Sequence[float]) -> float:
+    """The mean of the values without the fifth of them at either end: of fewer than five, the mean of all."""
+    cut = _cut(len(values))
+    return statistics.fmean(sorted(values)[cut : len(values) - cut])
 
 
-def fastest(count: int) -> int:
-    """The share for values that are not in pairs, their square root: of a few captures of the same code, the means of
-    the smaller halves differed by 3.1 %, those of the fastest by 2.8 %, as standard deviations."""
-    return min(smaller_half(count), max(_LEAST_FASTEST, math.ceil(math.sqrt(count))))
-
-
-def undisturbed(values: Sequence[float], share: Share = smaller_half) -> float:
-    """The mean of the smallest of the values: what they are where nothing disturbs them."""
-    return statistics.fmean(sorted(values)[: share(len(values))])
-
-
-def half_width_of_undisturbed(values: Sequence[float], confidence: float, prior: Prior = NOTHING_KNOWN) -> float:
-    """Half the width of the confidence interval of `undisturbed`; infinite if nothing is known about the spread."""
+def half_width_of_typical(values: Sequence[float], confidence: float, prior: Prior = NOTHING_KNOWN) -> float:
+    """Half the width of the confidence interval of `typical`; infinite if nothing is known about the spread."""
     if not values:
         return math.inf
     square, freedom = square_of_error(values, prior)
     return student_t(freedom, confidence) * math.sqrt(square) if freedom else math.inf
 
 
-def half_width_of_pairs(
-    ours: Sequence[float], theirs: Sequence[float], confidence: float, prior: Prior = NOTHING_KNOWN
-) -> float:
-    """Half the width of the confidence interval of a difference of what paired values are undisturbed, where the prior
-    is about the difference of a pair; infinite if nothing is known about the spread."""
-    if not ours:
-        return math.inf
-    square, freedom = square_of_error_of_pairs(ours, theirs, prior)
-    return student_t(freedom, confidence) * math.sqrt(square) if freedom else math.inf
-
-
-def square_of_error_of_pairs(
-    ours: Sequence[float], theirs: Sequence[float], prior: Prior, count: int | None = None
-) -> tuple[float, int]:
-    """The square of the standard error of such a difference and its degrees of freedom (Wilcox 2012, 5.9.3: trimmed
-    means of dependent groups); of `count` pairs, if they go on to scatter as these do."""
-    share = smaller_half
-    differences = [mine - its for mine, its in zip(_shortened(ours, share), _shortened(theirs, share), strict=True)]
-    return _square_of_error(_seen(differences, prior, count, share), prior, count or len(differences), share)
-
-
-def square_of_error(
-    values: Sequence[float], prior: Prior, count: int | None = None, share: Share = smaller_half
-) -> tuple[float, int]:
-    """The square of the standard error of `undisturbed` and its degrees of freedom; of `count` values, if they go on to
-    scatter as these do. What is expected of the fastest only keeps some that agree by chance from being trusted."""
-    shortened = _shortened(values, share)
-    seen = _seen(shortened, prior, count, share)
-    if share is fastest and share(len(values)) > _LEAST_UNDISTURBED and seen > prior.deviation**2:
-        prior = NOTHING_KNOWN
-    return _square_of_error(seen, prior, count or len(shortened), share)
+def square_of_error(values: Sequence[float], prior: Prior, count: int | None = None) -> tuple[float, int]:
+    """The square of the standard error of `typical` and its degrees of freedom; of `count` values, if they go on to
+    scatter as these do."""
+    seen = _variance(_winsorized(values)) / _shrinks(_cut(len(values)) / len(values)) ** 2
+    if count is not None and len(values) <= prior.freedom:  # a few that agree do not refute what is expected
+        seen = max(seen, _FAR_LESS * prior.deviation**2)
+    return _square_of_error(seen, prior, count or len(values))
 
 
 def expected_square_of_error(prior: Prior, count: int) -> tuple[float, int]:
     """The same of so many values that scatter as is expected of them."""
-    return _square_of_error(prior.deviation**2, prior, count, smaller_half)
+    return _square_of_error(prior.deviation**2, prior, count)
 
 
 def half_width_of_difference(
-    ours: Sequence[float],
-    theirs: Sequence[float],
-    confidence: float,
-    prior: Prior = NOTHING_KNOWN,
-    share: Share = smaller_half,
+    ours: Sequence[float], theirs: Sequence[float], confidence: float, prior: Prior = NOTHING_KNOWN
 ) -> float:
-    """Half the width of the confidence interval of a difference of what unpaired values are undisturbed (Yuen 1974),
-    each side in order of time: values that follow each other and are alike count for less than as many independent
-    ones."""
+    """Half the width of the confidence interval of a difference of what is typical of unpaired values (Yuen 1974), each
+    side in order of time: values that follow each other and are alike count for less than as many independent ones."""
     if not ours or not theirs:
         return math.inf
-    squares_of_errors = [square_of_error(side, prior, share=share) for side in (ours, theirs)]
+    squares_of_errors = [square_of_error(side, prior) for side in (ours, theirs)]
     if not all(freedom for _, freedom in squares_of_errors):
         return math.inf
     if not any(square for square, _ in squares_of_errors):
@@ -198,32 +155,31 @@ def half_width_of_difference(
     freedom = sum(square for square, _ in squares_of_errors) ** 2 / sum(
         square**2 / free for square, free in squares_of_errors
     )
-    lasting = persistence([_shortened(side, share) for side in (ours, theirs)])
+    lasting = persistence([_winsorized(side) for side in (ours, theirs)])
     fewer = (1 + lasting) / (1 - lasting)  # as many times fewer are the independent values
     return student_t(max(1, int(freedom / fewer)), confidence) * math.sqrt(
         sum(square for square, _ in squares_of_errors) * fewer
     )
 
 
-def _shortened(values: Sequence[float], share: Share) -> list[float]:
-    """The values, in place of those that may be disturbed the largest of the others."""
-    limit = sorted(values)[share(len(values)) - 1]
-    return [min(value, limit) for value in values]
+def _cut(count: int) -> int:
+    """How many of so many values do not count at either end."""
+    return int(_TRIMMED * count)
 
 
-def _seen(shortened: Sequence[float], prior: Prior, count: int | None, share: Share) -> float:
-    """The variance of a single value; to foresee that of `count` values, a few that agree do not refute the prior."""
-    seen = _variance(shortened) / _shrinks(share(len(shortened)) / len(shortened)) ** 2
-    is_too_early = count is not None and len(shortened) <= prior.freedom
-    return max(seen, _FAR_LESS * prior.deviation**2) if is_too_early else seen
+def _winsorized(values: Sequence[float]) -> list[float]:
+    """The values, in place of those that do not count the nearest one that does."""
+    ordered, cut = sorted(values), _cut(len(values))
+    low, high = ordered[cut], ordered[len(values) - 1 - cut]
+    return [min(max(value, low), high) for value in values]
 
 
-def _square_of_error(seen: float, prior: Prior, count: int, share: Share) -> tuple[float, int]:
-    """The square of the standard error of the mean of `count` values without the largest (Tukey, McLaughlin 1963: a
-    trimmed mean), and its degrees of freedom. Values are taken to be normally distributed."""
-    variance, freedom = prior.pooled(seen, share(count) - 1)
-    part = share(count) / count
-    return (_shrinks(part) / part) ** 2 * variance / count, freedom
+def _square_of_error(seen: float, prior: Prior, count: int) -> tuple[float, int]:
+    """The square of the standard error of the mean of `count` values without those at either end (Tukey, McLaughlin
+    1963), and its degrees of freedom. Values are taken to be normally distributed."""
+    cut = _cut(count)
+    variance, freedom = prior.pooled(seen, count - 2 * cut - 1)
+    return (_shrinks(cut / count) / (1 - 2 * cut / count)) ** 2 * variance / count, freedom
 
 
 def _variance(values: Sequence[float]) -> float:
@@ -232,14 +188,14 @@ def _variance(values: Sequence[float]) -> float:
 
 
 @cache
-def _shrinks(share: float) -> float:
-    """The standard deviation of standard normal values of which those above that quantile are replaced by it."""
-    if share >= 1:
+def _shrinks(part: float) -> float:
+    """The standard deviation of standard normal values of which that part at either end is replaced by the nearest
+    other one."""
+    if not part:
         return 1.0
     normal = statistics.NormalDist()
-    quantile = normal.inv_cdf(share)
-    mean = quantile * (1 - share) - normal.pdf(quantile)
-    return math.sqrt(share - quantile * normal.pdf(quantile) + quantile**2 * (1 - share) - mean**2)
+    quantile = normal.inv_cdf(1 - part)
+    return math.sqrt(1 - 2 * part - 2 * quantile * normal.pdf(quantile) + 2 * part * quantile**2)
 
 
 def persistence(sides: Sequence[Sequence[float]]) -> float:
@@ -296,7 +252,7 @@ def half_width_of_captures(
     passes, which did not take turns; `drift` is the standard deviation of what the machine did to it in between."""
     deviation = math.hypot(math.sqrt(2) * _BETWEEN_CAPTURES, drift)
     apart = statistics.NormalDist(0, deviation).inv_cdf((1 + confidence) / 2)
-    return math.hypot(half_width_of_difference(ours, theirs, confidence, prior, fastest), apart)
+    return math.hypot(half_width_of_difference(ours, theirs, confidence, prior), apart)
 
 
 def margin_of_passes(ours: Sequence[float], theirs: Sequence[float], prior: Prior, drift: float) -> float:

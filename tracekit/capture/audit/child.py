@@ -19,7 +19,7 @@ from tracekit.capture.audit import cuda, tensors
 from tracekit.capture.audit.emulation import GPU, Devices, Emulation, normalized
 from tracekit.capture.audit.watch import Regions, Watch, loading
 from tracekit.capture.child import recipe, script, timing
-from tracekit.capture.child.program import failure
+from tracekit.capture.child.failures import failure
 from tracekit.capture.child.recipe import RecipeStep
 from tracekit.capture.child.replaced import Replacements
 from tracekit.capture.compiler import CompileRecorder

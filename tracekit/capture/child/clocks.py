@@ -16,19 +16,22 @@ other has to know how much of a difference is the machine's (`tracekit.run.pace`
 """
 
 import os
-import random
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from tracekit.run import Activity
+if TYPE_CHECKING:
+    from tracekit.run import Activity
 
 _LONGEST = 64  # bytes of the three numbers of schedstat
 _TRIES = 3  # of which the fastest counts
 _COMPUTED = 10_000  # numbers: about 1 ms, within a core's own caches
-_VISITED = 100_000  # objects all over a few MB, which a core shares with others
+# 100,000 objects all over a few MB, which a core shares with others. Each row is small enough for Python's own arenas:
+# large blocks that are freed move the thresholds of glibc, which decide what memory costs a training.
+_ROWS, _IN_A_ROW, _APART = 1_786, 56, 577
 
 
 class Stopwatch:
@@ -49,7 +52,7 @@ class Stopwatch:
         """From now on, what the compiler has taken in all is known."""
         self._compiled_ns = compiled_ns
 
-    def enter(self, activity: Activity) -> None:
+    def enter(self, activity: "Activity") -> None:
         """The process does something else from now on."""
         now_ns, compiled_ns = time.perf_counter_ns(), self._compiled_ns()
         spent_ns = now_ns - self._since_ns
@@ -58,7 +61,7 @@ class Stopwatch:
         self._spent_ns["compile"] += compiling_ns
         self._activity, self._since_ns, self._compiled_before_ns = activity, now_ns, compiled_ns
 
-    def seconds(self) -> dict[Activity, float]:
+    def seconds(self) -> "dict[Activity, float]":
         """How long each activity has taken so far, s."""
         self.enter(self._activity)
         return {activity: round(ns / 1e9, 3) for activity, ns in self._spent_ns.items() if ns}
@@ -104,9 +107,12 @@ class Yardsticks:
 
     def __init__(self, queue: RunQueue) -> None:
         self._queue = queue
-        objects = [float(number) for number in range(_VISITED)]
-        random.Random(0).shuffle(objects)
-        self._objects = tuple(objects)  # the garbage collector need not look at a tuple of numbers
+        rows = [
+            tuple(map(float, range(_IN_A_ROW))) for _ in range(_ROWS)
+        ]  # the garbage collector need not look at them
+        # Neighbours in a row of these are far apart in memory.
+        objects = [tuple(rows[(at + _APART * k) % _ROWS][k] for k in range(_IN_A_ROW)) for at in range(_ROWS)]
+        self._objects = tuple(objects)
 
     def ns(self) -> list[int]:
         """How long computing and visiting take now, ns."""
@@ -118,8 +124,9 @@ class Yardsticks:
 
         def visit() -> None:
             total = 0.0
-            for number in self._objects:
-                total += number
+            for numbers in self._objects:
+                for number in numbers:
+                    total += number
 
         def taken_ns(work: Callable[[], None]) -> int:
             began_ns = self._queue.now_ns()

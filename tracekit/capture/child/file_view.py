@@ -2,9 +2,9 @@
 
 Run as a program, this file is the holder of a view: it makes a mount namespace in which every file system that can be
 written is covered by an overlay, says where the overlays keep what is written, and waits until its standard input is
-closed. Then it ends whatever still runs in the view. The pass calls `enter` as its first act; its children are in the
-view, too. Nothing needs to be undone after a kill: the namespace ends with its last process. Only the standard library
-is used, and only Linux is known.
+closed. Then it ends whatever still runs in the view. The pass enters it as its first act (`entering`); its children are
+in the view, too. Nothing needs to be undone after a kill: the namespace ends with its last process. Only the standard
+library is used, and only Linux is known.
 """
 
 import ctypes
@@ -20,8 +20,6 @@ _CLONE_NEWNS, _CLONE_NEWUSER = 0x00020000, 0x10000000
 _MS_RDONLY, _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 1, 32, 4096, 16384, 1 << 18
 _MNT_DETACH = 2
 _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41, "riscv64": 41, "ppc64le": 203, "s390x": 217}
-_CAPSET = {"x86_64": 126, "aarch64": 91, "riscv64": 91, "ppc64le": 184, "s390x": 185}
-_CAPABILITY_VERSION_3 = 0x20080522
 TEMPORARY = (
     ".tracekit-tmp"  # at the top of the overlay on the working folder: a file can be moved from one to the other
 )
@@ -40,26 +38,6 @@ _MOST_S = 10.0  # for what runs in a view to be gone
 
 class NoViewError(Exception):
     """No view can be made, and why."""
-
-
-def enter(holder: int) -> None:
-    """Move this process, which has one thread, into the view; its working folder keeps its path."""
-    working_folder = os.getcwd()
-    with open("/proc/self/status") as file:
-        rights = next(int(line.split()[1], 16) for line in file if line.startswith("CapEff:"))
-    libc = ctypes.CDLL(None, use_errno=True)
-    own_user = os.readlink("/proc/self/ns/user") == os.readlink(f"/proc/{holder}/ns/user")
-    spaces = [os.open(f"/proc/{holder}/ns/{name}", os.O_RDONLY) for name in (["mnt"] if own_user else ["user", "mnt"])]
-    for space in spaces:
-        _check(libc.setns(space, 0), "setns")
-        os.close(space)
-    os.chdir(working_folder)
-    if not own_user:
-        # It has every right in the new user namespace, where a plain run of an ordinary user has none: it could write
-        # read-only files.
-        header, low, high = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0), rights & 0xFFFFFFFF, rights >> 32
-        rights_as_before = (ctypes.c_uint32 * 6)(low, low, 0, high, high, 0)
-        _check(libc.syscall(_CAPSET[os.uname().machine], header, rights_as_before), "capset")
 
 
 def main() -> None:

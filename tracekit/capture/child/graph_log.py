@@ -9,12 +9,15 @@ adjacency matrices, and dictionaries of these by edge type – by their attribut
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from tracekit.capture.child.replaced import leave_alone
-from tracekit.run import GraphSize, GraphSizes
+from tracekit.vocabulary.graph_size import GraphSize
+
+if TYPE_CHECKING:
+    from tracekit.run import GraphSizes
 
 _DEEPEST = 3  # levels of nested tuples in which graphs are looked for
 _WIDEST = 64  # entries that are looked at: a longer list is data, not an argument
@@ -51,16 +54,26 @@ class GraphLog:
         self._steps.clear()
         self._current = None
 
-    def of(self, steps: Sequence[int]) -> GraphSizes | None:
+    def take(self, count: int) -> list[GraphSize | None]:
+        """The sizes of the last `count` steps; those of all steps so far are forgotten."""
+        taken = self._steps[len(self._steps) - count :]
+        self._steps.clear()
+        return taken
+
+    def of(self, steps: Sequence[int]) -> "GraphSizes | None":
         """The sizes of these steps, counted from 0, all types together."""
+        from tracekit.run import GraphSizes
+
         return GraphSizes.of([self._steps[step] for step in steps])
 
-    def last(self, count: int) -> GraphSizes | None:
+    def last(self, count: int) -> "GraphSizes | None":
         """The sizes of the last `count` steps."""
         return self.of(range(len(self._steps) - count, len(self._steps)))
 
-    def first(self, count: int) -> GraphSizes | None:
+    def first(self, count: int) -> "GraphSizes | None":
         """The sizes of the first steps, by type."""
+        from tracekit.run import GraphSizes
+
         return GraphSizes.of(self._steps[:count], by_type=True)
 
 

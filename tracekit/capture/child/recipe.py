@@ -6,14 +6,15 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from tracekit.capture.child.graph_log import GraphLog, as_declared
-from tracekit.capture.job import Job
-from tracekit.errors.capturing import NoInferenceError, NotARecipeError
-from tracekit.run import Requested, Workload
+
+if TYPE_CHECKING:
+    from tracekit.capture.job import Job
+    from tracekit.run import Requested, Workload
 
 
 def load(path: str) -> ModuleType:
@@ -24,6 +25,8 @@ def load(path: str) -> ModuleType:
     name = file.stem if file.stem not in sys.modules else f"recipe_{file.stem}"
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
+        from tracekit.errors.capturing import NotARecipeError
+
         raise NotARecipeError(path, "not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # DataLoader workers look up classes by the name of their module
@@ -39,7 +42,7 @@ def seed_all(seed: int) -> None:
         numpy.random.seed(seed % 2**32)
 
 
-def make_context(module: ModuleType, job: Job, notes: list[str]) -> SimpleNamespace:
+def make_context(module: ModuleType, job: "Job", notes: list[str]) -> SimpleNamespace:
     """The `ctx` a recipe's setup receives."""
     declared = dict(getattr(module, "PARAMS", {}))
 
@@ -66,12 +69,14 @@ class RecipeStep:
         module: ModuleType,
         context: SimpleNamespace,
         mark_loading: bool = False,
-        workload: Workload = "training",
+        workload: "Workload" = "training",
     ) -> None:
         self.graphs = GraphLog()
         prepared = module.setup(context)
         self._step: Callable[..., Any] | None = prepared if callable(prepared) else getattr(prepared, "step", None)
         if not callable(self._step):
+            from tracekit.errors.capturing import NotARecipeError
+
             raise NotARecipeError(module.__file__, "its setup returns no step")
         self._batches: Any = getattr(prepared, "batches", None)
         self._left: Iterator[Any] = iter(())
@@ -83,6 +88,8 @@ class RecipeStep:
         self._trains = workload == "training"
         if not self._trains:
             if self.infer is None:
+                from tracekit.errors.capturing import NoInferenceError
+
                 raise NoInferenceError(module.__file__)
             self._step, self._batches, self.infer, self._graph_size = self.infer, None, None, None
 
@@ -133,7 +140,7 @@ class RecipeStep:
             return self._plain_batch()
 
 
-def compile_arguments(requested: Requested, arguments: dict[str, Any]) -> dict[str, Any]:
+def compile_arguments(requested: "Requested", arguments: dict[str, Any]) -> dict[str, Any]:
     """The arguments for torch.compile: those requested and, for the others, those of the caller."""
     settings = {
         "mode": requested.mode if requested.backend == "inductor" else None,

@@ -7,43 +7,41 @@ when each step ended, what had been compiled by then, and how long the steps tha
 import statistics
 import sys
 import time
-from collections import Counter, deque
-from collections.abc import Callable
+from collections import deque
+from contextlib import suppress
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any, cast
 
 import torch
 from msgspec.structs import replace
 
-from tracekit.capture.child import program, recipe, timing
-from tracekit.capture.child.clocks import stopwatch
+from tracekit.capture.child import recipe, timing
+from tracekit.capture.child.failures import failure
 from tracekit.capture.child.file_journal import FileJournal
-from tracekit.capture.child.graph_log import GraphCalls, GraphLog
 from tracekit.capture.child.loss_check import STEPS, Losses
 from tracekit.capture.child.measure import FIRST_STEPS, length
 from tracekit.capture.child.memory import MemoryMeter
-from tracekit.capture.child.program import failure
-from tracekit.capture.child.replaced import idle_profilers, out_of_dynamos_sight, was_one_met
-from tracekit.capture.child.script_variant import BackwardPasses, ScriptVariant
-from tracekit.capture.child.step_ends import Boundary, StepEnds, allowed, of_a_call
+from tracekit.capture.child.replaced import was_one_met
+from tracekit.capture.child.script_steps import (
+    EnoughError,
+    ForeignError,
+    MakePass,
+    ScriptSteps,
+    is_captured,
+    run_script,
+)
+from tracekit.capture.child.step_ends import Boundary
 from tracekit.capture.child.traces import DETAIL, STEADY_WARMUP
 from tracekit.capture.compiler import CompileRecorder
-from tracekit.capture.device import used_though_hidden
 from tracekit.capture.job import Job, PassResult
 from tracekit.capture.messages import Writer
 from tracekit.compile_log.ledger import total_ns
 from tracekit.errors.capturing import ForeignDeviceError
-from tracekit.vocabulary import step_marks
 
-MakePass: TypeAlias = Callable[[GraphLog], timing.Steps[PassResult]]
+__all__ = ["is_captured", "run"]
+
 _USAGE = 2  # argparse's exit code for arguments that it does not accept
 _DRIVERS = ("lightning", "pytorch_lightning")
-_under_way: list["ScriptSteps"] = []
-
-
-def is_captured() -> bool:
-    """Whether this process belongs to a capture that runs a script."""
-    return bool(_under_way)
 
 
 def run(job: Job, make_pass: MakePass, recorder: CompileRecorder, losses: Losses | None = None) -> PassResult:
@@ -52,28 +50,19 @@ def run(job: Job, make_pass: MakePass, recorder: CompileRecorder, losses: Losses
     `losses` is told about each loss while the script runs.
     """
     recipe.seed_all(job.seed)
-    steps = ScriptSteps(job, make_pass, recorder, losses)
-    _under_way.append(steps)
+    steps = ObservedSteps(job, make_pass, recorder, losses)
     failed: PassResult | None = None
     try:
-        with idle_profilers():
-            steps.enter()
-            stopwatch.enter("set up")
-            file, _, line = job.step_at.rpartition(":")
-            if file:
-                program.mark_line(file, int(line))
-            run_program = program.run_module if job.module else program.run_file
-            run_program(job.program, [*job.arguments])
-    except EnoughError as end:
-        failed = end.failed
+        run_script(job, steps)
+    except ForeignError as end:
+        failed = failure(ForeignDeviceError(job.program, str(end)))
+    except EnoughError:
+        pass
     except SystemExit as end:
-        if error := _left_by(end, steps, job):
+        if error := left_by(end, steps):
             failed = PassResult(outcome="error", error=error, refused=end.code == _USAGE and not steps.taken)
     except Exception as error:
         failed = failure(error)
-    finally:
-        stopwatch.enter("end")
-        steps.leave()
     if steps.result is not None:  # an exception that it raised when it was stopped is not a failure
         return with_remarks(steps.result, steps)
     if steps.taken < 1:
@@ -84,7 +73,7 @@ def run(job: Job, make_pass: MakePass, recorder: CompileRecorder, losses: Losses
     return replace(ended, outcome=failed.outcome, error=failed.error, traceback=failed.traceback)
 
 
-def _left_by(end: SystemExit, steps: "ScriptSteps", job: Job) -> str | None:
+def left_by(end: SystemExit, steps: ScriptSteps) -> str | None:
     """Why the pass failed if the script ended itself; None if it did so as intended, having taken its steps."""
     code = 0 if end.code is None else end.code
     if not isinstance(code, int):  # a text: Python prints it, and exits with 1
@@ -93,11 +82,11 @@ def _left_by(end: SystemExit, steps: "ScriptSteps", job: Job) -> str | None:
     if steps.result is not None or (code == 0 and steps.taken):
         return None
     moment = f"after step {steps.taken}" if steps.taken else "before its first step"
-    hint = ". Its own arguments go after --" if code == _USAGE and not job.arguments else ""
+    hint = ". Its own arguments go after --" if code == _USAGE and not steps.job.arguments else ""
     return f"the script exited (exit code {code}) {moment}{hint}"
 
 
-def with_remarks(result: PassResult, steps: "ScriptSteps") -> PassResult:
+def with_remarks(result: PassResult, steps: "ObservedSteps") -> PassResult:
     """The result, with remarks on how it was obtained."""
     assert steps.boundary is not None
     job, script_variant = steps.job, steps.script_variant
@@ -132,7 +121,7 @@ def with_remarks(result: PassResult, steps: "ScriptSteps") -> PassResult:
     return replace(result, effective=effective, boundary=steps.boundary.name.lower(), step=what_a_step_is(steps))
 
 
-def what_a_step_is(steps: "ScriptSteps") -> str:
+def what_a_step_is(steps: "ObservedSteps") -> str:
     """`4 steps of Adam, 16 micro-batches`."""
     assert steps.boundary is not None
     count, batches = steps.job.step_every, steps.backward.in_a_step()
@@ -155,73 +144,59 @@ def _name(caller: Any) -> str:
     return type(caller).__name__ if isinstance(caller, torch.nn.Module) else "what is compiled"
 
 
-class EnoughError(BaseException):
-    """Stops the script; not an `Exception`, so that the script's own handlers do not catch it."""
-
-    def __init__(self, failed: PassResult | None = None) -> None:
-        self.failed = failed
-
-
-class ScriptSteps:
-    """Between `enter` and `leave`, each step of the program that runs resumes the pass that `make_pass` makes."""
+class ObservedSteps(ScriptSteps):
+    """The same, and what the steps show: how long each took, what compiled meanwhile, which files were written."""
 
     def __init__(self, job: Job, make_pass: MakePass, recorder: CompileRecorder, losses: Losses | None) -> None:
-        self.job, self._make_pass, self._recorder, self._losses = job, make_pass, recorder, losses
-        self.result: PassResult | None = None
-        self.boundary: Boundary | None = None  # where steps end; None before the first one
-        self.caller: Any = None  # whose calls are steps, if calls are steps
-        self.optimizers: list[str] = []  # the kinds of those that stepped, once it is over
-        self._graphs = GraphLog()
-        self._graph_calls = GraphCalls(self._graphs)
-        self.script_variant = ScriptVariant(job.requested, self._called, self._graph_calls.met)
-        self.backward = BackwardPasses(self._backward_ended, losses.backward_from if losses else None)
-        self._steps: timing.Steps[PassResult] | None = None
+        super().__init__(job, make_pass, losses.backward_from if losses else None)
+        self._recorder, self._losses = recorder, losses
         self._memory: MemoryMeter | None = None
-        self._allowed = allowed(job.step_at)
-        self._calls: Counter[int] = Counter()
         # When each step ended, ns, and how many compilations there had been by then; the first is when the pass began.
         self._stamps: list[tuple[int, int]] = []
         self._clock = timing.StepClock(job.device)
-        self._ends_seen = 0
-        self._ends = StepEnds(self._optimizer_stepped, self._compiled_code_begins, self._compiled_code_ended)
         self._journal = None if job.in_place or not job.journal else FileJournal(job)
         self._progress, self._expected = Writer(job.scratch), ExpectedSteps(job)
-        self._marked = out_of_dynamos_sight(lambda: self._reached(Boundary.MARK))
-
-    @property
-    def taken(self) -> int:
-        """How many steps have ended."""
-        return max(0, len(self._stamps) - 1)
 
     def enter(self) -> None:
         """Install the hooks in torch."""
-        self._ends.__enter__()
-        self.script_variant.__enter__()
-        self.backward.__enter__()
-        step_marks.listen(self._marked)
+        super().enter()
         if self._journal is not None:
             self._journal.begin()
 
     def leave(self) -> None:
-        """Remove the hooks from torch; what the script was doing when it was stopped must not be measured."""
+        """Remove them."""
         if self._journal is not None:
             self._journal.end()
-        step_marks.stop_listening(self._marked)
-        self.optimizers = [*self._ends.kinds]
-        self.backward.__exit__()
-        self.script_variant.__exit__()
-        self._ends.__exit__()
+        super().leave()
+
+    def begin(self, boundary: Boundary, caller: Any) -> None:
+        """Begin the pass, or begin it again."""
+        self._stamps.clear()
+        self._clock.clear()
+        if self._journal is not None and boundary is not Boundary.CALL:
+            self._journal.training()
+        self._stamp()
+        self._memory = MemoryMeter(self.job.device)
+        super().begin(boundary, caller)
+
+    def step_ended(self) -> None:
+        """Resume the pass."""
+        self._stamp()
+        (began_ns, compiled_before), (ended_ns, compiled) = self._stamps[-2:]
+        self._expected.took(self.taken, ended_ns - began_ns, compiled=compiled > compiled_before)
+        self._progress.took(self.taken, self._expected, ended_ns)
+        super().step_ended()
+
+    def optimizer_returned(self, result: Any) -> None:
+        """It may be the loss of a closure."""
+        if self._losses is not None:
+            self._losses.optimizer_returned(result)
 
     def end_early(self) -> PassResult:
         """The result of the pass from the steps that the script took."""
-        assert self._steps is not None
-        try:
-            self._steps.throw(timing.EndedError)
-        except StopIteration as end:
-            result: PassResult = end.value
-            return result
-        except timing.EndedError:
-            pass
+        with suppress(timing.EndedError):
+            self.end()
+            return cast("PassResult", self.result)
         # Those after the first in which nothing compiled.
         compiled = [after > before for (_, before), (_, after) in pairwise(self._stamps)]
         steps_ns = self._clock.steps_ns()
@@ -253,95 +228,6 @@ class ScriptSteps:
             mark = self.job.step_at if ":" in self.job.step_at else "tracekit.step()"
             missed = [f"{mark} was not reached twice"]
         return f"{', and '.join(missed)}{started}"
-
-    def _called(self, module: Any, trains: bool) -> bool:
-        """Note that the outermost module is about to run; returns whether it should be compiled in place."""
-        self._calls[id(module)] += 1
-        boundary = of_a_call(self._allowed, trains, self._ends.has_optimizer)
-        if boundary is not None and (self.boundary is None or boundary > self.boundary):
-            # It is more specific than what seemed to end steps, so its steps begin again.
-            self._begin(boundary, module)
-        elif boundary is not None and boundary == self.boundary and boundary.is_call and module is self.caller:
-            self._stepped()
-            self.script_variant.watch(module)
-        # What takes part in steps is compiled. A first call that does not train may only set lazy parameters.
-        return trains or (self.boundary is Boundary.CALL and self._calls[id(module)] > 1)
-
-    def _compiled_code_begins(self, function: Any) -> None:
-        self.backward.step_aside()
-        if not self.script_variant.is_aside:  # it was not called by a module
-            self._called(function, torch.is_grad_enabled())
-        self.script_variant.step_aside()
-
-    def _compiled_code_ended(self) -> None:
-        self.script_variant.step_back()
-        if not self.script_variant.is_aside:
-            self.backward.step_back()
-
-    def _optimizer_stepped(self, result: Any) -> None:
-        if self._losses is not None:
-            self._losses.optimizer_returned(result)
-        self._reached(Boundary.OPTIMIZER)
-
-    def _backward_ended(self) -> None:
-        """Where an optimizer may step, or a module was called, these show where steps end."""
-        if not self._ends.has_optimizer and not self._calls and self.boundary in (None, Boundary.BACKWARD):
-            self._reached(Boundary.BACKWARD)
-
-    def _reached(self, boundary: Boundary) -> None:
-        if boundary not in self._allowed or (self.boundary is not None and boundary < self.boundary):
-            return
-        if boundary != self.boundary:  # the beginning of this one is not known
-            self._begin(boundary, None)
-            if boundary is not Boundary.BACKWARD:  # an optimizer or a module may still show where steps end
-                self._look_no_more()
-        elif boundary is Boundary.BACKWARD:
-            self._stepped()
-        else:
-            self._look_no_more()
-            self._stepped()
-
-    def _look_no_more(self) -> None:
-        self.script_variant.look_no_more()
-        self._graph_calls.watch()
-
-    def _begin(self, boundary: Boundary, caller: Any) -> None:
-        """Begin the pass, or begin it again if what seemed to be steps was not."""
-        if accelerator := used_though_hidden():
-            raise EnoughError(failure(ForeignDeviceError(self.job.program, accelerator)))
-        if self._steps is not None:
-            self._steps.close()
-        self.boundary, self.caller, self._ends_seen = boundary, caller, 0
-        self._stamps.clear()
-        self._clock.clear()
-        self.backward.forget()
-        self.backward.wants_ends = boundary is Boundary.BACKWARD
-        self._graphs.clear()
-        if self._journal is not None and boundary is not Boundary.CALL:
-            self._journal.training()
-        self._stamp()
-        self._memory = MemoryMeter(self.job.device)
-        self._steps = self._make_pass(self._graphs)
-        next(self._steps)
-
-    def _stepped(self) -> None:
-        self._ends_seen += 1
-        if self._ends_seen % self.job.step_every:
-            return
-        self._stamp()
-        (began_ns, compiled_before), (ended_ns, compiled) = self._stamps[-2:]
-        self._expected.took(self.taken, ended_ns - began_ns, compiled=compiled > compiled_before)
-        self._progress.took(self.taken, self._expected, ended_ns)
-        self.backward.step_ended()
-        self._graphs.step_ended()
-        if self.result is None:
-            assert self._steps is not None
-            try:
-                next(self._steps)
-                return
-            except StopIteration as end:
-                self.result = end.value
-        raise EnoughError
 
     def _stamp(self) -> None:
         self._stamps.append((time.perf_counter_ns(), len(self._recorder.compiled)))

@@ -1,21 +1,17 @@
 """What of torch is replaced while a script runs: it runs eager or compiled, whichever of the two it was written as, and
 its backward passes are counted.
-
-It is offered only the device that is to be measured, because it chooses one itself.
 """
 
-import statistics
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
-from msgspec.structs import replace
 
 from tracekit.capture.child.recipe import compile_arguments
 from tracekit.capture.child.replaced import Replacements, leave_alone, out_of_dynamos_sight
-from tracekit.capture.device import show_only
-from tracekit.capture.job import Job
-from tracekit.run import Requested
+
+if TYPE_CHECKING:
+    from tracekit.run import Requested
 
 Given: TypeAlias = Callable[[Any, tuple[Any, ...], dict[str, Any]], None]
 _COUNTED_STEPS = 10  # of backward passes: later steps are timed, and should run nothing of ours
@@ -31,7 +27,7 @@ class ScriptVariant:
     hold of it – and for good after the first step.
     """
 
-    def __init__(self, requested: Requested, called: Callable[[Any, bool], bool], arguments_callback: Given) -> None:
+    def __init__(self, requested: "Requested", called: Callable[[Any, bool], bool], arguments_callback: Given) -> None:
         self.compiles_itself = False
         self.compiled: list[Any] = []  # modules compiled in place
         self.scripted: list[Any] = []  # modules of torch.jit, which torch.compile does not accept
@@ -204,10 +200,7 @@ class BackwardPasses:
 
     def in_a_step(self) -> float:
         """The median number of backward passes in the counted steps."""
+        import statistics  # not before the end, where a pass is timed
+
         counted = self._ended[:_COUNTED_STEPS]
         return statistics.median(end - start for start, end in zip([0, *counted], counted, strict=False))
-
-
-def steered(job: Job) -> Job:
-    """The job as the script will see it: the wanted device is the first of those that remain."""
-    return replace(job, device=show_only(job.device))

@@ -17,15 +17,8 @@ if __name__ == "__main__":
     import tracekit  # noqa: F401 - this one, whichever else is installed
 
     sys.path[:] = _plain
-    _view = os.path.join(sys.argv[1], "view")
-    if os.path.exists(_view):
-        from tracekit.capture.child import file_view
+    from tracekit.capture.child import beginning
 
-        with open(_view) as _holder:
-            file_view.enter(int(_holder.read()))
-    from tracekit.capture.child import worker
-
-    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    worker.main(sys.argv[1])
+    beginning.main(sys.argv[1])
     sys.stdout.flush()
     os._exit(0)  # otherwise, this would wait for threads and workers that the program left running

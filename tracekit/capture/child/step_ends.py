@@ -14,15 +14,14 @@ from contextlib import suppress
 from enum import IntEnum
 from typing import Any
 
-from msgspec import Struct, field
-
 from tracekit.capture.child.replaced import Replacements, leave_alone, out_of_dynamos_sight
 
 
-class Region(Struct, eq=False):
+class Region:
     """The code that one call of torch.compile made."""
 
-    steps: list[Any] = field(default_factory=list)  # the optimizers that Dynamo met while tracing it
+    def __init__(self) -> None:
+        self.steps: list[Any] = []  # the optimizers that Dynamo met while tracing it
 
 
 class StepEnds:
@@ -61,10 +60,13 @@ class StepEnds:
 
         self._stepped = out_of_dynamos_sight(self._count)
         self._counted = self._counting()
-        for kind in _subclasses(Optimizer):
+        kinds = [kind for kind in _subclasses(Optimizer) if _is_hooked(kind)]
+        for kind in kinds:
             self._wrap_step(kind)
-        # Optimizers that a learning rate scheduler wrapped earlier, and whose original step it calls.
-        optimizers = [candidate for candidate in gc.get_objects() if issubclass(type(candidate), Optimizer)]
+        # Optimizers that a learning rate scheduler wrapped earlier, and whose original step it calls. A list of all
+        # objects takes megabytes, which alone changes what memory costs later: only where there is any optimizer.
+        candidates = gc.get_objects() if kinds else []
+        optimizers = [candidate for candidate in candidates if issubclass(type(candidate), Optimizer)]
         for optimizer in [optimizer for optimizer in optimizers if "step" in vars(optimizer)]:
             self._wrap_own_step(optimizer)
         patch: Callable[[Any], None] = Optimizer._patch_step_function
@@ -135,7 +137,7 @@ class StepEnds:
     def _wrap_step(self, kind: type) -> None:
         step: Any = vars(kind).get("step")
         # torch hooks a class when its first optimizer is made; ours comes later, because it has to enclose that hook.
-        if getattr(step, "hooked", False) and getattr(step, "counted_for", None) is not self:
+        if _is_hooked(kind) and getattr(step, "counted_for", None) is not self:
             counted = self._counted(step)
             counted.counted_for = self
             self._replaced.put(kind, "step", counted)
@@ -194,6 +196,11 @@ def _is_part_of_another() -> bool:
     while frame is not None and frame.f_code is not caller.f_code:
         frame = frame.f_back
     return frame is not None
+
+
+def _is_hooked(kind: type) -> bool:
+    """Whether torch has hooked the step of that class, because an optimizer of it was made."""
+    return bool(getattr(vars(kind).get("step"), "hooked", False))
 
 
 def _subclasses(kind: type[Any]) -> Iterator[type[Any]]:

@@ -1,34 +1,29 @@
 """Takes the steps of a pass: warms up until nothing compiles, times steps, and takes as many as the other ranks.
 
-The work of a pass is a generator: each `yield` is one step of training. `run_steps` calls a recipe's steps; a script
-takes its own steps, and its optimizer resumes the generator.
-
 The first rank decides for all ranks what depends on clock or compiler: one that stopped while the others continue would
 leave them waiting in a collective forever.
 """
 
 import statistics
 import time
-from collections.abc import Callable, Generator
-from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from tracekit.base.atomic import put
+from tracekit.capture.child.step_clock import EndedError, StepClock, Steps, clock, run_steps
 from tracekit.capture.compiler import CompileRecorder
-from tracekit.capture.device import gpu, is_gpu, synchronize
+from tracekit.capture.device import synchronize
 from tracekit.capture.job import RESULT, Job
 from tracekit.run import Measured
 from tracekit.statistics.typical_step import has_unexplained_work, typical_step
 
-T = TypeVar("T")
+__all__ = ["EndedError", "StepClock", "Steps", "clock", "run_steps"]
+
 Decision = TypeVar("Decision", bool, int)
-Steps: TypeAlias = Generator[None, None, T]
-Clock = Literal["cuda events", "perf_counter"]
 QUIET_STEPS = 5  # consecutive steps without a compilation, after which a training has settled
 MOST_WARMUP_STEPS = 100
 _LEAST_PERIODS = 3  # to time
@@ -36,10 +31,6 @@ LEAST_TIMED_STEPS = 30
 _MOST_EXTRA_NS = 10_000_000_000  # to find out how often something rare happens
 _LOOKED_EVERY_S = 0.001
 _LONGEST_S = 60.0  # to wait for the other ranks, once this one has its result
-
-
-class EndedError(Exception):
-    """There are no more steps, because the script ended."""
 
 
 class TimingBudget(Struct, frozen=True):
@@ -62,17 +53,6 @@ ALONE = TimingBudget(1_000_000_000, LEAST_TIMED_STEPS, 300, 60_000_000_000)
 ONE_OF_SEVERAL = TimingBudget(500_000_000, 15, 150, 10_000_000_000)  # all passes together time as many steps
 
 
-def run_steps(steps: Steps[T], call: Callable[[], Any]) -> T:
-    """Take every step by this call, and return the result of the pass."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            result: T = end.value
-            return result
-        call()
-
-
 def settle(
     recorder: CompileRecorder,
     at_least: int,
@@ -90,42 +70,6 @@ def settle(
         steps += 1
         quiet = quiet + 1 if len(recorder.compiled) == before else 0
     return steps
-
-
-class StepClock:
-    """When each of many steps ended: on a GPU in its time, because the host runs ahead of it; else by `now_ns`, or by
-    the clock of the wall."""
-
-    def __init__(self, device: str, expected: int = 0, now_ns: Callable[[], int] | None = None) -> None:
-        self._device, self._now_ns = device, now_ns or time.perf_counter_ns
-        self._ends: list[Any] = []
-        self._events = [gpu().Event(enable_timing=True) for _ in range(expected)] if is_gpu(device) else []
-        for event in self._events:  # the first record creates an event, which must not happen while timing
-            event.record(gpu().current_stream(device))
-        if self._events:
-            synchronize(device)
-
-    def step_ended(self) -> None:
-        """Note that a step has ended and the next begins; the first call begins the first step."""
-        if not is_gpu(self._device):
-            self._ends.append(self._now_ns())
-            return
-        event = self._events.pop() if self._events else gpu().Event(enable_timing=True)
-        # The stream is passed explicitly, not made current, because the steps in between are not ours.
-        event.record(gpu().current_stream(self._device))
-        self._ends.append(event)
-
-    def clear(self) -> None:
-        """Forget the steps: what seemed to be steps was not."""
-        self._ends.clear()
-
-    def steps_ns(self) -> list[int]:
-        """The duration of each step, ns."""
-        if not is_gpu(self._device):
-            return [max(1, end - start) for start, end in pairwise(self._ends)]
-        synchronize(self._device)
-        # If a script trains elsewhere, the GPU does no work, and its clock may not have advanced.
-        return [max(1, round(start.elapsed_time(end) * 1e6)) for start, end in pairwise(self._ends)]
 
 
 def time_one(device: str) -> Steps[int]:
@@ -159,11 +103,6 @@ def _timed(device: str, count: int) -> Steps[list[int]]:
         yield
         steps.step_ended()
     return steps.steps_ns()
-
-
-def clock(device: str) -> Clock:
-    """The clock that `time_many` uses on that device."""
-    return "cuda events" if is_gpu(device) else "perf_counter"
 
 
 def measured(device: str, step_all_ns: list[int], **facts: Any) -> Measured:

@@ -1,16 +1,11 @@
 """The child process: performs one pass of one variant, or a whole training, and writes its result to a file."""
 
 import contextlib
-import faulthandler
 import gc
-import getpass
 import math
-import os
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -18,8 +13,9 @@ from msgspec.structs import replace
 
 from tracekit.base.atomic import put
 from tracekit.capture import compiler
-from tracekit.capture.child import forks, recipe, script, timing
+from tracekit.capture.child import recipe, script, timing
 from tracekit.capture.child.clocks import stopwatch
+from tracekit.capture.child.failures import failure, one_line
 from tracekit.capture.child.file_journal import FileJournal
 from tracekit.capture.child.loaders import RecordedLoaders
 from tracekit.capture.child.loss_check import (
@@ -32,13 +28,11 @@ from tracekit.capture.child.loss_check import (
     metrics,
     number,
 )
-from tracekit.capture.child.measure import TurnPipes, infer_ns, measure, take_turns, warm_up
-from tracekit.capture.child.program import failure, one_line
+from tracekit.capture.child.measure import infer_ns, measure
 from tracekit.capture.child.recipe import RecipeStep
-from tracekit.capture.child.script_variant import steered
 from tracekit.capture.child.traces import profile
 from tracekit.capture.compiler import CompileRecorder
-from tracekit.capture.device import GPU, accelerator, devices, synchronize, why_no_gpu
+from tracekit.capture.device import GPU, accelerator, devices, show_only, synchronize, why_no_gpu
 from tracekit.capture.environment import backends, gather, gather_bytes_per_s
 from tracekit.capture.job import RESULT, Job, PassResult
 from tracekit.capture.options import parse_all
@@ -47,20 +41,11 @@ from tracekit.errors import TracekitError
 from tracekit.loading.record import FOLDER
 from tracekit.run import Effective, Training, divergence
 
-_inherited = SimpleNamespace(module=None, feed=None)  # what a fork finds that its parent has prepared
-
 
 def main(folder: str) -> None:
     """Read `job.json` in that folder, perform it, and write `result.json`."""
-    faulthandler.enable()
     job = msgspec.json.decode(Path(folder, "job.json").read_bytes(), type=Job)
     stopwatch.start(job.began_ns or time.time_ns())
-    if job.temporary and os.environ.get("TMPDIR") != job.temporary:  # a fork in a view of its own
-        os.environ["TMPDIR"], tempfile.tempdir = job.temporary, None
-    # Inductor keeps precompiled headers beside temporary files, of this pass alone: making them anew takes seconds.
-    if job.headers:
-        with contextlib.suppress(OSError, KeyError, ModuleNotFoundError):  # as where a user has no name
-            os.symlink(job.headers, os.path.join(tempfile.gettempdir(), f"torchinductor_{getpass.getuser()}"))
     timing.join(job)
     result = perform(job)
     put(Path(folder, RESULT), msgspec.json.encode(result, enc_hook=repr))
@@ -72,8 +57,8 @@ def perform(job: Job) -> PassResult:
     """Perform the pass; an exception of the recipe becomes the result."""
     notes: list[str] = []
     stopwatch.enter("import")
-    if job.is_script and job.stage not in {"inspect", "import"} and not job.forks:
-        job = steered(job)
+    if job.is_script and job.stage != "inspect":  # the wanted device is the first of those that it sees
+        job = replace(job, device=show_only(job.device))
     if job.stage == "profile":
         compiler.keep_kernel_lines()
     # A recipe fetches data in each stage, and must change no file; a script's journal knows where its steps begin.
@@ -81,7 +66,7 @@ def perform(job: Job) -> PassResult:
     if files is not None:
         files.begin()
     try:
-        result = _parent(job, notes) if job.forks else _PASSES[job.stage](job, notes)
+        result = _PASSES[job.stage](job, notes)
     except (Exception, SystemExit) as error:
         result = failure(error)
     finally:
@@ -137,44 +122,6 @@ def _measure(job: Job, notes: list[str]) -> PassResult:
             failed = failure(error)
             return replace(result, outcome=failed.outcome, error=f"infer(): {failed.error}", traceback=failed.traceback)
         return replace(result, measured=replace(measured, infer_ns=infer))
-
-
-def _live(job: Job, notes: list[str]) -> PassResult:
-    with _recorder() as recorder:
-        pipes = TurnPipes(job.scratch)
-        if job.is_script:
-            return script.run(job, lambda graphs: take_turns(job, recorder, graphs, pipes), recorder)
-        feed = _inherited.feed or _feed(job, notes, module=_inherited.module)
-        return timing.run_steps(take_turns(job, recorder, feed.graphs, pipes), feed)
-
-
-def _parent(job: Job, notes: list[str]) -> PassResult:
-    """Prepare what every fork needs, and be forked; the result says why that is not safe, if it is not."""
-    forks.preload_compiler(job)
-    if job.is_script:
-        forks.preload_imports(job)
-    else:
-        _inherited.module = recipe.load(job.program)
-        if not forks.set_up_may_start_threads():
-            _inherited.feed = _feed(job, notes, module=_inherited.module)
-            if job.warms:
-                with _recorder() as recorder:
-                    timing.run_steps(warm_up(job, recorder), _inherited.feed)
-    forks.freeze_objects()
-    return _be_forked(job)
-
-
-def _import(job: Job, _: list[str]) -> PassResult:
-    """Import what every pass imports, and be forked for passes, which do all the rest."""
-    forks.preload_imports(job)
-    return _be_forked(job)
-
-
-def _be_forked(job: Job) -> PassResult:
-    if why := forks.why_not():
-        return PassResult(no_forks=why)
-    forks.be_parent(job.scratch, main)
-    return PassResult()
 
 
 def _profile(job: Job, notes: list[str]) -> PassResult:
@@ -235,9 +182,7 @@ def _audit(job: Job, notes: list[str]) -> PassResult:
 
 _PASSES: dict[str, Callable[[Job, list[str]], PassResult]] = {
     "inspect": _inspect,
-    "import": _import,
     "measure": _measure,
-    "live": _live,
     "profile": _profile,
     "check": _check,
     "train": _train,
@@ -251,8 +196,8 @@ def _recorder() -> CompileRecorder:
     return recorder
 
 
-def _feed(job: Job, notes: list[str], mark_loading: bool = False, module: ModuleType | None = None) -> RecipeStep:
-    module = module or recipe.load(job.program)
+def _feed(job: Job, notes: list[str], mark_loading: bool = False) -> RecipeStep:
+    module = recipe.load(job.program)
     stopwatch.enter("set up")
     recipe.seed_all(job.seed)
     feed = RecipeStep(module, recipe.make_context(module, job, notes), mark_loading, job.workload)

@@ -146,7 +146,7 @@ bench: $(VENV)/.dev
 # Enabled by TRACEKIT_VERIFY; the results are printed as tables at the end. TRACEKIT_VERIFY_SIZE=6 takes a tenth of the
 # captures of code against itself and of code that is longer by a known share.
 verify: $(VENV)/.verify verify-recipes
-	TRACEKIT_VERIFY=1 $(BIN)/python -m pytest tests/verify -m alone
+	TRACEKIT_VERIFY=1 $(BIN)/python -m pytest tests/verify tests/against_plain -m alone
 	TRACEKIT_VERIFY=1 $(BIN)/python -m pytest tests/verify tests/capture tests/gpu tests/faces/test_hostile_names.py \
 		tests/test_promises.py tests/world \
 		-m "not alone" -n $(WORKERS)

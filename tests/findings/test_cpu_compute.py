@@ -23,7 +23,7 @@ def product(*types, name="aten::mm"):
     ("events", "said"),
     [
         ([product("float", "float")], "Try bfloat16 under autocast, one thread per core"),
-        ([product("float", name="aten::conv2d")], "Try bfloat16 under autocast, channels_last and one thread per core"),
+        ([product("float", name="aten::conv2d")], "Try bfloat16 under autocast, channels_last, one thread per core"),
         ([product("c10::BFloat16", "c10::BFloat16")], "Try one thread per core"),
         ([product()], "Try bfloat16 under autocast (unless it is on already), one thread per core"),
         (
@@ -34,7 +34,7 @@ def product(*types, name="aten::mm"):
         ([op("## Call CompiledFxGraph fabc ##", 10, 90)], "Try bfloat16 under autocast (unless"),
         (
             [op("## Call CompiledFxGraph fabc ##", 10, 90), product("c10::Half", name="aten::addmm") | {"dur": 5}],
-            "Try more threads (torch.set_num_threads) or a GPU: this is compiled already",
+            "Try one thread per core (torch.set_num_threads); a GPU computes faster: this is compiled already",
         ),
     ],
 )

@@ -5,6 +5,7 @@ machine to give a process a page of memory.
 
 import importlib.metadata
 import importlib.util
+import mmap
 import os
 import platform
 import re
@@ -58,6 +59,7 @@ _REASONS = {
 }
 _ROWS, _COLUMNS, _PICKED = 1 << 20, 64, 1 << 19  # 256 MiB: no cache holds the table that is gathered from
 _TIMES = 10
+_FAULTED_PAGES, _FAULT_TRIES = 2048, 5
 Row = dict[str, str]
 
 
@@ -93,6 +95,7 @@ def gather() -> dict[str, Any]:
         "hip": torch.version.hip,
         "cudnn": cudnn,
         "threads": torch.get_num_threads(),
+        "page_fault_ns": page_fault_ns(),
         "interop_threads": torch.get_num_interop_threads(),
         "float32_matmul_precision": torch.get_float32_matmul_precision(),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
@@ -111,6 +114,29 @@ def gather() -> dict[str, Any]:
         "variables": {name: value for name, value in sorted(os.environ.items()) if _VARIABLES.match(name)},
         "packages": installed,
     }
+
+
+def page_fault_ns() -> int | None:
+    """What it takes until a process has a page of memory that it touches for the first time, ns: the least of a few
+    tries, without what touching it takes. None where the system has no such memory."""
+    if not hasattr(mmap, "MAP_ANONYMOUS"):
+        return None
+
+    def touched_ns(region: mmap.mmap) -> int:
+        began_ns = time.perf_counter_ns()
+        for offset in range(0, len(region), mmap.PAGESIZE):
+            region[offset] = 1
+        return time.perf_counter_ns() - began_ns
+
+    tries = []
+    for _ in range(_FAULT_TRIES):
+        with mmap.mmap(-1, _FAULTED_PAGES * mmap.PAGESIZE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as region:
+            if hasattr(mmap, "MADV_NOHUGEPAGE"):
+                with suppress(OSError):
+                    region.madvise(mmap.MADV_NOHUGEPAGE)
+            first_ns = touched_ns(region)
+            tries.append((first_ns - touched_ns(region)) // _FAULTED_PAGES)
+    return max(min(tries), 0)
 
 
 def versions() -> dict[str, str]:

@@ -46,6 +46,9 @@ def _capture(options: Options) -> Run:
     run_file = run_path(Path(options.out))
     load, began = load_average(), time.monotonic()
     prepared = prepare(options)
+    if options.threads:
+        environment = {**prepared.run.environment, "threads_requested": options.threads}
+        prepared = replace(prepared, run=replace(prepared.run, environment=environment))
     options.tell(messages.beginning(prepared.run))
     if warning := messages.busy(load, prepared.run.environment):
         options.tell(warning)

@@ -39,10 +39,8 @@ _ADVICE = {
         "Move fewer rows: sort the edges and use sparse or segmented products, or gather what is needed only once. "
         "This saves at most {most} a step.",
     ),
-    "matmul": "Try {smaller}one thread per core (torch.set_num_threads); a GPU is made for such products.",
-    "convolution": (
-        "Try {smaller}channels_last and one thread per core (torch.set_num_threads); a GPU is made for such products."
-    ),
+    "matmul": "{try}a GPU is made for such products.",
+    "convolution": "{try}a GPU is made for such products.",
 }
 # By whether anything is compiled: then the operator runs outside of the graphs.
 _RANDOM = {
@@ -52,7 +50,7 @@ _RANDOM = {
     "graph breaks around it, so that it is fused. This saves at most {most} a step.",
 }
 _CPP_KERNEL = re.compile(r"(graph_\d+_)?cpp_fused_")  # a loop that Inductor generated, named after what it fuses
-_COMPILED = "Try {smaller}more threads (torch.set_num_threads) or a GPU: this is compiled already."
+_COMPILED = "{try}a GPU computes faster: this is compiled already."
 _AUTOCAST = re.compile(r".*autocast_mode\.py\(\d+\): __enter__", re.DOTALL)
 _PRODUCTS = ("matmul", "convolution")
 _HALF_TYPES = {"c10::BFloat16", "c10::Half"}
@@ -190,7 +188,7 @@ def _advice(profile: Profile, operator: str) -> str:
         if kind not in _ADVICE and backend is not None:
             return f"The backend {backend} runs each operator by itself: compile with one that fuses them (inductor)."
         advice = _ADVICE.get(kind) or (_RANDOM if kind == "random" else _OTHERWISE)[is_compiled(profile)]
-    if "{smaller}" not in advice:
+    if "{try}" not in advice:
         return advice
     # To compute in bfloat16 is no advice where products do so already.
     trace = profile.recording.trace
@@ -199,10 +197,21 @@ def _advice(profile: Profile, operator: str) -> str:
     is_product = [kernel_class(trace.names[code], trace.names[code]) in _PRODUCTS for code in codes.tolist()]
     rows = operators[np.array(is_product, bool)[name]][:_SAMPLED]
     types = {kind for call_arguments in arguments(trace, rows).values() for kind in call_arguments.types}
-    smaller = "bfloat16 under autocast, " if types else "bfloat16 under autocast (unless it is on already), "
+    options = ["bfloat16 under autocast" if types else "bfloat16 under autocast (unless it is on already)"]
     if types & _HALF_TYPES or trace.census.any(lambda roles: roles.named(_AUTOCAST)):
-        smaller = ""
-    return advice.replace("{smaller}", smaller)
+        options = []
+    options += ["channels_last"] * (kernel_class(operator, operator) == "convolution")
+    options += ["one thread per core (torch.set_num_threads)"] * (not _has_a_thread_per_core(profile))
+    head = f"Try {', '.join(options)}; " if options else ""
+    advice = advice.replace("{try}", head)
+    return advice[0].upper() + advice[1:]
+
+
+def _has_a_thread_per_core(profile: Profile) -> bool:
+    """Whether more threads are no advice, as far as that is known."""
+    environment = profile.run.environment if profile.run is not None else {}
+    threads, cores = environment.get("threads"), environment.get("cpus_usable")
+    return isinstance(threads, int) and isinstance(cores, int) and threads >= cores
 
 
 def _computing(profile: Profile) -> Ints:

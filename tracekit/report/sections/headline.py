@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from tracekit.base.names import HEAD, cut_off, sanitize, short
-from tracekit.base.units import count, duration, percent, ratio
+from tracekit.base.units import count, duration, many, percent, ratio
 from tracekit.engine import Attribution
 from tracekit.engine.buckets import BUCKETS
 from tracekit.findings.verdict import of_the_gpu
@@ -114,12 +114,12 @@ def _change(report: Report, names: dict[str, str], timed: list[Member], step_ns_
         member for member in timed if report.base_of(member) is not member and step_ns_of(report.base_of(member))
     ]
     if not compared_members:
-        return f"{duration(step_ns_of(timed[0]))} a step" if len(timed) == 1 else ""
+        return f"{duration(step_ns_of(timed[0]))} a step{_threads(timed[0])}" if len(timed) == 1 else ""
     best = _fastest(compared_members, step_ns_of)
     base = report.base_of(best)
     before, after = step_ns_of(base) or 0.0, step_ns_of(best) or 0.0
     durations = [duration(value, like=max(before, after)) for value in (before, after)]
-    times = f"{durations[0].rpartition(' ')[0]} → {durations[1]} a step"
+    times = f"{durations[0].rpartition(' ')[0]} → {durations[1]} a step{_threads(best)}"
     contrast = contrast_of(best, base) if step_ns_of is unprofiled_ns else None
     if contrast is not None and contrast.says_nothing:  # the times themselves say as little
         return f"{names[best.name]} is {compared(contrast, names[base.name])}"
@@ -130,6 +130,12 @@ def _change(report: Report, names: dict[str, str], timed: list[Member], step_ns_
     differing = differs(best, base)  # without computing the same, a pace is worth nothing
     but = f", {'but' if after < before else 'and'} {differing}" if differing else ""
     return f"{times}: {names[best.name]} is {_faster_than(after, before)} {names[base.name]}{certainty}{but}"
+
+
+def _threads(member: Member) -> str:
+    """` with 1 thread (--threads)` where the capture was told so: the program itself may take another number."""
+    requested = member.run.environment.get("threads_requested") if member.run is not None else None
+    return f" with {many(requested, 'thread')} (--threads)" if isinstance(requested, int) else ""
 
 
 def _next_action(report: Report, names: dict[str, str], timed: list[Member], step_ns_of: Time) -> tuple[str, str]:

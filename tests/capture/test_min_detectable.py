@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import pytest
 
 from tracekit.capture import harness, messages, rounds
-from tracekit.capture import passes as capture_passes
 from tracekit.capture.job import PassResult
 from tracekit.capture.options import Options
 from tracekit.capture.rounds import Rounds, detectable, seconds_for_rounds
@@ -62,13 +61,9 @@ def test_it_says_what_was_reached(captured):
     assert "one pass does not show" in messages.reached(math.inf, 0.05)
 
 
-@pytest.mark.parametrize(
-    ("given", "threads"),
-    [([], 0), (["--min-detectable", "5%"], 3), (["--min-detectable", "5%", "--threads", "4"], 4)],
-)
-def test_what_must_see_regressions_leaves_a_core_to_others(monkeypatch, given, threads):
+@pytest.mark.parametrize(("given", "threads"), [([], 0), (["--min-detectable", "5%"], 0), (["--threads", "4"], 4)])
+def test_a_capture_chooses_no_threads_by_itself(monkeypatch, given, threads):
     asked = []
-    monkeypatch.setattr(capture_passes, "usable_cores", lambda: 4)
     monkeypatch.setattr(harness, "capture", lambda options: asked.append(options) or SimpleNamespace(variants=[]))
     assert main(["capture", "train.py", *given]) == 0
     assert asked[0].threads == threads

@@ -12,7 +12,7 @@ from tracekit.report.owner_costs import VariantOwners
 from tracekit.report.sections.lines import SideBySide
 from tracekit.vocabulary.lines_file import Code
 
-CODE = [Code(FILE, 1, "work", [2, 3, 4], ["call", "+", "call"])]
+CODE = [Code(FILE, 1, "work", [2, 3, 4])]
 
 
 def profile_of(path, loop, calls, *around):

@@ -104,8 +104,7 @@ class CaptureVerb(Verb):
             type=positive,
             metavar="N",
             help="threads of PyTorch's operators; with one fewer than cores, other work on the machine disturbs steps "
-            "far less (default: PyTorch's choice, usually one per core; one fewer than cores with --min-detectable, or "
-            "where other work disturbs some of them)",
+            "far less, but ratios are those of that setting (default: PyTorch's choice, usually one per core)",
         )
         parser.add_argument(
             "--nproc",

@@ -10,8 +10,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <time.h>
-#ifdef __linux__
+#if defined(__linux__) && defined(__LP64__)
+#define HAS_TIMERS
 #include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #endif
 
@@ -57,9 +59,7 @@ typedef struct {
     Py_ssize_t marked, marks_room;
     int64_t seen_ns, asked_ns, wait_ns;  /* while tracing pauses: when the hot loop was last seen, and is to be again */
     int can_pause, is_paused, in_loop;  /* lines in a row that were reported no more */
-#ifdef __linux__
-    timer_t timer;
-#endif
+    int timer;
 } Marks;
 
 static int64_t now(Marks *self) {
@@ -297,21 +297,26 @@ static int traced(PyObject *marks, PyFrameObject *frame, int what, PyObject *val
 /* Tracing slows a hot loop down several times, and lines cannot be switched off alone. So tracing pauses in it, and a
    timer's signal has the interpreter look, between two instructions, whether the loop is over. Where it looks late, code
    without instructions has run since it was asked to: the loop was over before. */
-#ifdef __linux__
+#ifdef HAS_TIMERS
+#ifndef sigev_notify_thread_id
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
+
+/* By calls of the system: older C libraries have these functions in a library of their own. */
 static void ask(Marks *self, int64_t wait_ns) {
     self->seen_ns = now(self), self->wait_ns = wait_ns, self->asked_ns = self->seen_ns + wait_ns;
     struct itimerspec once = {.it_value = {0, wait_ns}};
-    timer_settime(self->timer, 0, &once, NULL);
+    syscall(SYS_timer_settime, self->timer, 0, &once, NULL);
 }
 
 /* Takes a timer that sends that signal to this thread, or gives it back where the signal is 0; -1 with an error. */
 static int take_timer(Marks *self, int signal) {
-    if (self->can_pause) timer_delete(self->timer);
+    if (self->can_pause) syscall(SYS_timer_delete, self->timer);
     self->can_pause = self->is_paused = 0;
     if (!signal) return 0;
     struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = signal};
-    event._sigev_un._tid = gettid();
-    self->can_pause = !timer_create(CLOCK_MONOTONIC, &event, &self->timer);
+    event.sigev_notify_thread_id = (int)syscall(SYS_gettid);
+    self->can_pause = !syscall(SYS_timer_create, CLOCK_MONOTONIC, &event, &self->timer);
     return 0;
 }
 #else

@@ -61,7 +61,7 @@ class LineMarks:
             frame = frame.f_back
         for code, line in reversed(running):
             monitor.marks.runs(code, line)
-        monitor.start({code for code, _ in running})
+        monitor.start([code for code, _ in running])
 
     def step(self) -> None:
         """A step begins: what was a hot loop in the last one is reported again."""
@@ -96,7 +96,7 @@ class _Monitor:
 
     def __init__(self, tool: int, is_users: Callable[[CodeType], bool]) -> None:
         self._tool, self._is_users = tool, is_users
-        self._codes: set[CodeType] = set()
+        self._codes: dict[int, CodeType] = {}  # by address: some of Dynamo's have no hash
         events = _monitoring.events
         self._events = events.LINE | events.PY_START | events.PY_RESUME | events.PY_RETURN | events.PY_YIELD
         self.marks = _made(self._claims, _monitoring.DISABLE)
@@ -117,7 +117,7 @@ class _Monitor:
                 return _Monitor(tool, is_users)
         return None
 
-    def start(self, running: set[CodeType]) -> None:
+    def start(self, running: list[CodeType]) -> None:
         """Begin; any code that starts later is asked whose it is, once."""
         for event, callback in self._callbacks.items():
             _monitoring.register_callback(self._tool, event, callback)
@@ -134,7 +134,7 @@ class _Monitor:
     def stop(self) -> None:
         """End, and give the number back."""
         _monitoring.set_events(self._tool, 0)
-        for code in self._codes:
+        for code in self._codes.values():
             _monitoring.set_local_events(self._tool, code, 0)
         for event in self._callbacks:
             _monitoring.register_callback(self._tool, event, None)
@@ -142,8 +142,8 @@ class _Monitor:
 
     def _claims(self, code: CodeType) -> bool:
         mine = self._is_users(code)
-        if mine and code not in self._codes:
-            self._codes.add(code)
+        if mine and id(code) not in self._codes:
+            self._codes[id(code)] = code
             _monitoring.set_local_events(self._tool, code, self._events)
         return mine
 
@@ -155,7 +155,7 @@ class _Tracer:
         self.marks = _made(is_users, None)
         self._signal = 0
 
-    def start(self, running: set[CodeType]) -> None:
+    def start(self, running: list[CodeType]) -> None:
         """Begin. Only the main thread handles signals, and only one that nobody else handles is taken."""
         number = getattr(signal, "SIGRTMAX", signal.SIGTERM) - _BELOW_LAST
         is_free = hasattr(signal, "SIGRTMAX") and signal.getsignal(number) is signal.SIG_DFL

@@ -1,4 +1,7 @@
-"""Which line of the user's runs: what `native/marks.c` does, in Python, where that was not built."""
+"""Which line of the user's runs: what `native/marks.c` does, in Python, where that was not built.
+
+A code object is known by its address: Dynamo makes some with constants that have no hash.
+"""
 
 import inspect
 import struct
@@ -19,6 +22,8 @@ _MARK = struct.Struct("qiii4x")
 class _Place(Struct):
     """A line, or a code object as a whole."""
 
+    code: CodeType
+    line: int
     number: int
     last: int = -1  # of a code object: the place at which it yielded
     step: int = -1  # in which its arrivals were counted
@@ -44,8 +49,8 @@ class PlainMarks:
         self._claims, self._disable, self._clock = claims, disable, clock
         self._most_arrivals, self._busy_ns = most_arrivals, busy_ns
         self._step = 0
-        self._places: dict[tuple[CodeType, int], _Place] = {}
-        self._is_mine: dict[CodeType, bool] = {}
+        self._places: dict[tuple[int, int], _Place] = {}
+        self._owners: dict[int, tuple[CodeType, bool]] = {}  # the code, and whether it is the user's
         self._stacks: dict[int, list[tuple[CodeType, int]]] = {}  # a frame's code, and its place
         self._threads: list[int] = []
         self._marks: list[tuple[int, int, int, int]] = []
@@ -74,18 +79,18 @@ class PlainMarks:
 
     def next_step(self) -> list[CodeType]:
         """A step begins: the codes of which something was switched off in the last one."""
-        places = (((code, line), place) for (code, line), place in self._places.items())
         codes = [
-            code
-            for (code, line), place in places
-            if line == _WHOLE and self._step in (place.off_step, place.hot_lines_step)
+            place.code
+            for place in self._places.values()
+            if place.line == _WHOLE and self._step in (place.off_step, place.hot_lines_step)
         ]
         self._step += 1
         return codes
 
     def taken(self) -> tuple[bytes, list[tuple[CodeType, int]], list[int]]:
         """All marks, packed, the places and the threads to which they refer by number."""
-        return b"".join(_MARK.pack(*mark) for mark in self._marks), [*self._places], self._threads
+        places = [(place.code, place.line) for place in self._places.values()]
+        return b"".join(_MARK.pack(*mark) for mark in self._marks), places, self._threads
 
     def trace(self, is_on: bool, signal: int) -> None:
         """Trace this thread, without pauses."""
@@ -115,14 +120,14 @@ class PlainMarks:
         return self._disable if is_over else None
 
     def _mine(self, code: CodeType) -> bool:
-        if code not in self._is_mine:
-            self._is_mine[code] = self._claims(code)
-        return self._is_mine[code]
+        if id(code) not in self._owners:
+            self._owners[id(code)] = code, self._claims(code)
+        return self._owners[id(code)][1]
 
     def _place(self, code: CodeType, line: int) -> _Place:
-        key = (code, line)
+        key = id(code), line
         if key not in self._places:
-            self._places[key] = _Place(len(self._places))
+            self._places[key] = _Place(code, line, len(self._places))
         return self._places[key]
 
     def _stack(self) -> list[tuple[CodeType, int]]:

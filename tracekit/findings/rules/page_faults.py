@@ -25,7 +25,7 @@ _PAGE = FindingPage(
         and several threads, and memory that a data loader or the program itself needs anew is faulted in, too.""",
     cures=(
         Cure(
-            """Let glibc keep what is freed: `MALLOC_TRIM_THRESHOLD_=1073741824 MALLOC_MMAP_THRESHOLD_=1073741824
+            """Let glibc keep what is freed: `MALLOC_TRIM_THRESHOLD_=1073741824 MALLOC_MMAP_THRESHOLD_=33554432
             python train.py`. The process then holds the most memory that it ever needed.""",
             "memory",
         ),
@@ -58,7 +58,7 @@ def page_faults(profile: Profile) -> Iterator[Finding]:
         why=f"The unprofiled passes met {count(round(a_step))} page faults a step, of about {duration(page_ns)} each "
         f"on this machine: {percent(share)} of a step.",
         do="Let the allocator keep what is freed: start the program with MALLOC_TRIM_THRESHOLD_=1073741824 "
-        "MALLOC_MMAP_THRESHOLD_=1073741824, or with jemalloc or tcmalloc (LD_PRELOAD).",
+        "MALLOC_MMAP_THRESHOLD_=33554432, or with jemalloc or tcmalloc (LD_PRELOAD).",
         link=_LINK,
         confidence="inferred",
     )

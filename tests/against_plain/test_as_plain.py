@@ -26,7 +26,7 @@ def turns_of(script: Path, folder: Path) -> list:
         folder=str(folder), caches=str(folder), round=1,
     )  # fmt: skip
     scratch = folder / "scratch"
-    scratch.mkdir()
+    scratch.mkdir(parents=True)
     with live_pass(job, scratch, folder / "log", 120.0) as live:
         live.wait()
         for _ in range(3):
@@ -50,12 +50,13 @@ def test_a_timed_process_faults_as_a_plain_one(name, tmp_path):
 
 def test_until_its_last_turn_it_imports_only_what_steps_need(tmp_path):
     noted = Path("/dev/shm", f"tracekit-imports-{os.getpid()}")
-    script = tmp_path / "script.py"
+    script = tmp_path / "mine" / "script.py"
+    script.parent.mkdir()
     text = (SCRIPTS / "tiny_operators.py").read_text().replace("for _ in", "for step in")
     text = text.replace("import torch\n", f"import sys\nimport torch\nsys.path.append({str(SCRIPTS)!r})\n", 1)
     script.write_text(f"{text}    if step == 30: open({str(noted)!r}, 'w').write(' '.join(sys.modules))\n")
     try:
-        turns_of(script, tmp_path)
+        turns_of(script, tmp_path / "pass")
         imported = noted.read_text().split()
     finally:
         noted.unlink(missing_ok=True)
